@@ -99,7 +99,7 @@ t.test('arrows that may be', (t) => {
       'native/addon.ts':
         "import { createRequire } from 'node:module';\nimport '../base/ip.js';\nexport const addon = createRequire(import.meta.url)('../build/pointsman.node');",
       'observe/health.ts':
-        "import type { Clock } from '../base/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../base/ip.js';\nimport { y } from '../plan/text.js';",
+        "import type { Clock } from '../base/clock.js';\nimport type { A } from '../record/health.js';\nimport { x } from '../base/ip.js';\nimport { y } from '../plan/text.js';",
       'control/loop.ts': "import '../base/clock.js';\nimport { x } from 'node:timers';",
       'dataplane/ipvs/driver.ts': "import '../xtables/rules.js';\nimport './footprint.js';",
       'dataplane/modes.ts': "import './nftables/render.js';\nimport './iptables/mode.js';",
@@ -138,12 +138,14 @@ t.test('arrows that may not be', (t) => {
     ['dataplane/xtables/a.ts', "import '../iptables/b.js';", 'imports mode iptables'],
     ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
     ['control/loop.ts', "import type { A } from '../cli/commands.js';", 'imports cli/commands'],
-    ['control/loop.ts', "import { A } from '../serve/listener.js';", 'imports more than types from serve/listener'],
+    ['control/loop.ts', "import type { A } from '../serve/listener.js';", 'imports serve/listener'],
     ['serve/a.ts', "import { A } from '../state/store.js';", 'imports more than types from state/store'],
     ['host/a.ts', "import type { A } from '../config/config.js';", 'imports config/config'],
     ['cli/a.ts', "import type { A } from '../host/linux/b.js';", "imports the platform's host/linux/b"],
     ['control/a.ts', "import { A } from '../host/host.js';", 'imports more than types from host/host'],
-    ['observe/a.ts', "import { Loop } from '../control/loop.js';", 'imports more than types from control/loop'],
+    ['observe/a.ts', "import type { Loop } from '../control/loop.js';", 'imports control/loop'],
+    ['record/a.ts', "import type { Log } from '../observe/log.js';", 'imports observe/log'],
+    ['observe/a.ts', "import type { A } from '../main.js';", 'imports main'],
     [
       'observe/a.ts',
       "import { plan } from '../plan/service-plan.js';",
@@ -259,7 +261,7 @@ t.test('what is no mode names none', (t) => {
   t.end();
 });
 
-t.test('cycles between folders', (t) => {
+t.test('cycles, in a folder and between folders', (t) => {
   const found = check({
     'sources/manifests/a.ts': "import '../translate/b.js';",
     'sources/translate/b.ts': "import './c.js';",
@@ -267,6 +269,9 @@ t.test('cycles between folders', (t) => {
     'sources/translate/d.ts': "import './b.js';\nimport './e.js';",
     'sources/translate/e.ts': "import './d.js';",
   });
-  t.same(found, ['cycle: sources/manifests/a, sources/translate/b, sources/translate/c'], 'and none within a folder');
+  t.same(found, [
+    'cycle: sources/manifests/a, sources/translate/b, sources/translate/c',
+    'cycle: sources/translate/d, sources/translate/e',
+  ]);
   t.end();
 });

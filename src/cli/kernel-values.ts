@@ -3,7 +3,7 @@ import { nodeSubject, type EventRecorder } from '../base/events.js';
 import type { Log } from '../base/log.js';
 import { KernelValues } from '../control/kernel-values.js';
 import type { Host, KernelSettings } from '../host/host.js';
-import type { HealthState } from '../observe/health.js';
+import type { HealthState } from '../record/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 
 export interface KeptValuesParts {

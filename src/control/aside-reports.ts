@@ -5,18 +5,7 @@ import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { AsideFrontend } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
-
-/** A frontend that the kernel refuses, and that others do not wait for. */
-export interface AsideService {
-  readonly frontend: FrontendKey;
-  /** Null: the plan does not have it any more, and the kernel does not let it go. */
-  readonly servicePort: string | null;
-  readonly reason: string;
-  /** On the clock, in milliseconds. */
-  readonly since: number;
-  /** The kernel holds nothing of it. Absent: what it held before. */
-  readonly absent?: boolean;
-}
+import type { AsideService } from '../record/progress.js';
 
 export interface AsideReportsParts {
   readonly family: Family;

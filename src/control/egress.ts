@@ -5,7 +5,7 @@ import { EGRESS_KIND } from '../config/kinds/egress.js';
 import { readKind } from '../config/tables/document.js';
 import type { Section } from '../config/tables/section.js';
 import { MAX_CONFIG_BYTES } from '../config/yaml.js';
-import type { Egress, TunnelAccess } from '../sources/kubernetes/auth/egress.js';
+import type { Egress, TunnelAccess } from '../sources/kubernetes/auth/access.js';
 import type { PemSource } from '../sources/kubernetes/auth/kubeconfig.js';
 import { parseProxyUrl } from '../sources/kubernetes/auth/proxy.js';
 

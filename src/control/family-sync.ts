@@ -9,18 +9,17 @@ import { blamedFrontend, EndedError, type FamilyDataplane, type SyncReport } fro
 import { isNativeError } from '../native/errors.js';
 import type { ChangeFollower } from '../observe/change-follower.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
-import { SyncHistory } from '../observe/sync-history.js';
+import { SyncHistory } from '../record/sync-history.js';
 import type { FamilyTrace } from '../observe/tracing.js';
 import type { ResetSettings } from '../plan/departures.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
-import type { FrontendKey, FrontendPlan } from '../plan/types.js';
-import type { ServiceHealth } from '../serve/service-health.js';
+import type { FrontendKey, FrontendPlan, HealthCheckPlan } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
 import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
-import type { Acknowledged, FamilyProgress } from './progress.js';
+import type { Acknowledged, FamilyProgress } from '../record/progress.js';
 import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
 import { StaleFlows } from './stale-flows.js';
 import type { TakeoverPass } from './takeover.js';
@@ -28,6 +27,20 @@ import type { TakeoverPass } from './takeover.js';
 /** Lines about repairs that may be logged at once, and in the long run. */
 const REPAIR_LINES = 400;
 const REPAIR_LINES_PER_SECOND = 2;
+
+/** A family's health checks of Services. */
+export interface FamilyHealthChecks {
+  readonly family: Family;
+  readonly plans: readonly HealthCheckPlan[];
+  /** The node port addresses; those of the other family are passed over. With none left there is no listener, which is no error. */
+  readonly addresses: 'all' | readonly IPAddress[];
+}
+
+/** What answers health checks of Services. */
+export interface HealthChecks {
+  /** Makes these the health checks of the families named; resolves when their sockets are as wanted or have failed. */
+  sync(families: readonly FamilyHealthChecks[]): Promise<void>;
+}
 
 export interface FamilySyncParts {
   readonly table: ForwardingTable;
@@ -41,7 +54,7 @@ export interface FamilySyncParts {
   /** How many clients of removed endpoints may be asked in a second, of all families. */
   readonly challenges: TokenBucket;
   readonly progress: FamilyProgress;
-  readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
+  readonly serviceHealth: HealthChecks;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
   /** Null: nothing is counted. */

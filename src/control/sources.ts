@@ -6,7 +6,7 @@ import type { ClientCertificateConfig } from '../config/client-certificate.js';
 import type { Config, KubernetesConfig } from '../config/config.js';
 import { OWN_VERSION } from '../config/version.js';
 import type { SourceState } from '../observe/metrics.js';
-import type { Egress } from '../sources/kubernetes/auth/egress.js';
+import type { Egress } from '../sources/kubernetes/auth/access.js';
 import { KubeconfigError } from '../sources/kubernetes/auth/errors.js';
 import type { CertificateObserver } from '../sources/kubernetes/certificate/keeper.js';
 import type { ConnectionOptions, RequestObserver } from '../sources/kubernetes/connect/transport.js';

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { Store } from '../state/store.js';
-import type { FamilyProgress } from './progress.js';
+import type { FamilyProgress } from '../record/progress.js';
 import type { Sources } from './sources.js';
 
 type Family = Pick<FamilyProgress, 'family' | 'lastUpdated' | 'failure'>;

@@ -6,23 +6,22 @@ import { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import type { ChangeFollower } from '../observe/change-follower.js';
-import type { HealthState } from '../observe/health.js';
+import type { HealthState } from '../record/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { RunTrace, SyncTracing } from '../observe/tracing.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
-import type { ServiceHealth } from '../serve/service-health.js';
 import type { RowEdit, Store } from '../state/store.js';
 import { ConflictReports } from './conflict-reports.js';
 import { Drift } from './drift.js';
 import { CHALLENGES, type EndingFlowsKernel } from './ending-connections.js';
-import { FamilySync, type SyncMetrics } from './family-sync.js';
+import { FamilySync, type HealthChecks, type SyncMetrics } from './family-sync.js';
 import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
 import type { NodeSettings } from './node-checks.js';
 import { Planning, type PlanningParts } from './planning.js';
 import { OwnNode } from './own-node.js';
-import type { Progress } from './progress.js';
+import type { Progress } from '../record/progress.js';
 import type { Takeover } from './takeover.js';
 
 /** After conntrack refused to remove stale flows, or a Service could not be planned. */
@@ -49,7 +48,7 @@ export interface SyncCycleParts {
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   /** Null: the same. */
   readonly endingFlows: EndingFlowsKernel | null;
-  readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
+  readonly serviceHealth: HealthChecks;
   readonly localAddresses: () => readonly IPAddress[];
   readonly progress: Progress;
   readonly health: HealthState;

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { CertificateObserver } from '../sources/kubernetes/certificate/keeper.js';
-import type { HealthState } from './health.js';
+import type { HealthState } from '../record/health.js';
 import { Definitions } from './instruments.js';
 
 /** Tells how it stands with the client certificate that is asked for. */

@@ -1,6 +1,20 @@
 import type { Registry } from 'prom-client';
-import type { DoorObserver } from '../serve/door.js';
 import { Definitions } from './instruments.js';
+
+/** Hears what happens at a door, for metrics. */
+export interface DoorObserver {
+  /** Files of a flag were read after the start, and are used from now on or cannot be. */
+  reloaded(flag: string, result: 'applied' | 'refused'): void;
+  /** Somebody said who it is, or could not. */
+  authenticated(result: 'success' | 'anonymous' | 'failure' | 'error'): void;
+  authorized(result: 'allowed' | 'denied' | 'error'): void;
+  /** An API server was asked for a judgement. */
+  reviewed(kind: string, result: 'answered' | 'failed'): void;
+  /** So many Events about requests were written, or lost. */
+  audited(result: 'written' | 'dropped', count: number): void;
+  /** When the certificate that is served ends, in milliseconds since the epoch. */
+  certificateEnds(at: number): void;
+}
 
 /** Counts what happens in front of the pages on the metrics address. */
 export class DoorMetrics extends Definitions implements DoorObserver {

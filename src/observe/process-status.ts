@@ -1,7 +1,7 @@
 import type { Family } from '../base/ip.js';
 import type { SourceState } from './metrics.js';
 import { printObservation, type Observation } from './observations.js';
-import type { Occurrences, SyncRecord } from './sync-history.js';
+import type { Occurrences, SyncRecord } from '../record/sync-history.js';
 
 /** The running process at a glance. As JSON it is the answer of `pointsman status -o json`. */
 export interface ProcessStatus {

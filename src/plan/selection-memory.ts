@@ -4,7 +4,8 @@ import { positionOf, withChanges } from '../base/sorted-endpoints.js';
 import { READY, SERVING, type EndpointSliceRow, type ObjectKey } from '../state/rows.js';
 import { candidateAt, collect, has, pack, targetPorts, type Candidate, type PortName } from './candidates.js';
 import type { NodeFacts } from './facts.js';
-import { selectAmong, selectEndpoints, type PolicyUse, type Select, type Selection } from './selection.js';
+import type { PolicyUse, Selection } from './selection-rules.js';
+import { selectAmong, selectEndpoints, type Select } from './selection.js';
 import { admitted, clusterRules, localRules, Tally, type ClusterMode, type LocalMode } from './selection-rules.js';
 
 /** Of Services with fewer endpoints all of them are looked at, which takes less than to remember them. */

@@ -12,35 +12,17 @@ import {
   type SkippedSlice,
 } from './candidates.js';
 import type { NodeFacts } from './facts.js';
-import { admitted, clusterRules, localRules, Tally, type Exclusion, type Rule } from './selection-rules.js';
+import {
+  admitted,
+  clusterRules,
+  localRules,
+  Tally,
+  type Exclusion,
+  type PolicyUse,
+  type Rule,
+  type Selection,
+} from './selection-rules.js';
 import { selectUniform } from './uniform-selection.js';
-
-/** Which of its endpoints a Service port may use on this node (behaviour §4.3). */
-export interface Selection {
-  /** For traffic under policy Cluster; empty when no traffic of the port is. */
-  readonly cluster: EndpointList;
-  /** For traffic under policy Local; empty when no traffic of the port is. */
-  readonly local: EndpointList;
-  /** Whether any endpoint anywhere could serve: decides between reject (no) and drop (yes, but not here). */
-  readonly any: boolean;
-  /** Every serving endpoint, whatever the policies. */
-  readonly serving: EndpointList;
-  /** Addresses in `cluster` or `local` of endpoints on this node, or on no node that we know of. */
-  readonly hairpin: ReadonlySet<IPAddress>;
-  /** Those of them that are on this node. */
-  readonly own: ReadonlySet<IPAddress>;
-  /** Addresses of endpoints on this node that are ready, whatever the policies (behaviour SH-04). */
-  readonly readyHere: ReadonlySet<IPAddress>;
-  /** Ports of endpoints that are left out for them; see {@link PolicyUse.onePort}. */
-  readonly otherPorts: ReadonlySet<number>;
-}
-
-export interface PolicyUse {
-  readonly cluster: boolean;
-  readonly local: boolean;
-  /** Whether a list may have endpoints of one port only: that of most of them, and of several such the smallest (behaviour WK-07). */
-  readonly onePort: boolean;
-}
 
 /** Whether one endpoint of a port is used, and why not. */
 export interface EndpointVerdict {

@@ -15,7 +15,8 @@ import { askedBalance, balanceLimitation, PortBalance, selectionFacts, unreadabl
 import { collect, has, pack } from './candidates.js';
 import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
-import { selectEndpoints, type Select, type Selection } from './selection.js';
+import type { Selection } from './selection-rules.js';
+import { selectEndpoints, type Select } from './selection.js';
 import { retrySeconds } from './retry.js';
 import { admittedSources } from './source-ranges.js';
 import type { Warming } from './slow-start.js';

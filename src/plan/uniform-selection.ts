@@ -3,7 +3,7 @@ import { addressFromBytes, addressLength, type Family, type IPAddress } from '..
 import { CONDITIONS, READY, SERVING, type EndpointSliceRow } from '../state/rows.js';
 import { targetPorts, type PortName } from './candidates.js';
 import type { NodeFacts } from './facts.js';
-import type { PolicyUse, Selection } from './selection.js';
+import type { PolicyUse, Selection } from './selection-rules.js';
 
 const SIZE = endpointSize('IPv4');
 const ADDRESS_SIZE = addressLength('IPv4');

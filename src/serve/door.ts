@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.js';
 import type { IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { SecuredConfig } from '../config/secured.js';
+import type { DoorObserver } from '../observe/door-metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 
 /** Answers a request; the error for which it could not, which has been answered and told of. */
@@ -35,19 +36,4 @@ export interface DoorParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: DoorObserver;
-}
-
-/** Hears what happens at a door, for metrics. */
-export interface DoorObserver {
-  /** Files of a flag were read after the start, and are used from now on or cannot be. */
-  reloaded(flag: string, result: 'applied' | 'refused'): void;
-  /** Somebody said who it is, or could not. */
-  authenticated(result: 'success' | 'anonymous' | 'failure' | 'error'): void;
-  authorized(result: 'allowed' | 'denied' | 'error'): void;
-  /** An API server was asked for a judgement. */
-  reviewed(kind: string, result: 'answered' | 'failed'): void;
-  /** So many Events about requests were written, or lost. */
-  audited(result: 'written' | 'dropped', count: number): void;
-  /** When the certificate that is served ends, in milliseconds since the epoch. */
-  certificateEnds(at: number): void;
 }

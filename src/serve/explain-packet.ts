@@ -1,6 +1,6 @@
 import { messageOf } from '../base/error-message.js';
 import { familyOf, type IPAddress } from '../base/ip.js';
-import type { AsideService } from '../control/aside-reports.js';
+import type { AsideService } from '../record/progress.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
 import { printObservation, type Observation } from '../observe/observations.js';

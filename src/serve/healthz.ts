@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { formatTimestamp } from '../base/timestamp.js';
-import type { HealthPath, HealthState } from '../observe/health.js';
+import type { HealthPath, HealthState } from '../record/health.js';
 import type { Observation, SilentListener } from '../observe/observations.js';
 import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';

@@ -8,7 +8,7 @@ import { ConfigError } from '../config/errors.js';
 import type { HostPort } from '../config/host-port.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
-import type { HealthState } from '../observe/health.js';
+import type { HealthState } from '../record/health.js';
 import type { Observation, SilentListener } from '../observe/observations.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js';
 import { errorCode } from '../base/error-message.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { HealthCheckPlan } from '../plan/types.js';
+import type { FamilyHealthChecks, HealthChecks } from '../control/family-sync.js';
 import type { ObjectKey } from '../state/rows.js';
 import { ConnectionLimit } from './connection-limit.js';
 import { answerWhole, boundPort, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
@@ -14,13 +14,6 @@ const LISTEN_RETRY_MS = 5000;
 const MAX_CONNECTIONS = 1024;
 
 /** One family's health checks as of its last successful sync. */
-export interface FamilyHealthChecks {
-  readonly family: Family;
-  readonly plans: readonly HealthCheckPlan[];
-  /** The node port addresses; those of the other family are passed over. With none left there is no listener, which is no error. */
-  readonly addresses: 'all' | readonly IPAddress[];
-}
-
 export interface ServiceHealthOptions {
   /** Whether the proxy itself is healthy; asked at each request. */
   readonly proxyHealthy: () => boolean;
@@ -52,7 +45,7 @@ interface Check {
  * The servers on Services' health check node ports, which tell load balancers whether this node has endpoints of its own. `sync` only
  * notes what is wanted and returns; sockets follow in the background, one reconciliation at a time, closing before opening.
  */
-export class ServiceHealth {
+export class ServiceHealth implements HealthChecks {
   private readonly checks = new Map<Family, Map<ObjectKey, Check>>();
   private readonly addresses = new Map<Family, readonly IPAddress[]>();
   /** Dropped by a sync, sockets perhaps still open. */

@@ -89,7 +89,9 @@ t.test('lines of the log name the line of the source', (t) => {
     readdirSync(projectFile(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );
   const calls = files
-    .filter((file) => file.endsWith('.ts') && !file.includes('/test/') && file !== 'src/sources/manifests/yaml-worker.ts')
+    .filter(
+      (file) => file.endsWith('.ts') && !file.includes('/test/') && file !== 'src/sources/manifests/yaml-worker.ts',
+    )
     .flatMap((file) =>
       readFileSync(projectFile(file), 'utf8')
         .split('\n')

@@ -9,7 +9,7 @@ import type { Config } from '../../src/config/config.js';
 import { readEgress } from '../../src/control/egress.js';
 import { lookUpNode } from '../../src/control/node-lookup.js';
 import { connectKubernetes, Sources } from '../../src/control/sources.js';
-import type { Egress } from '../../src/sources/kubernetes/auth/egress.js';
+import type { Egress } from '../../src/sources/kubernetes/auth/access.js';
 import type { ApiConnection } from '../../src/sources/kubernetes/connection.js';
 import { Store } from '../../src/state/store.js';
 import { connect, fetchText, kubeconfigText, scratch } from '../sources/kubernetes/connect.js';

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { FAMILIES } from '../../src/base/ip.js';
 import { ConflictReports } from '../../src/control/conflict-reports.js';
-import { Progress } from '../../src/control/progress.js';
+import { Progress } from '../../src/record/progress.js';
 import { Planner } from '../../src/plan/planner.js';
 import { Interner } from '../../src/sources/translate/intern.js';
 import { translateService } from '../../src/sources/translate/service.js';

@@ -1,6 +1,6 @@
 import type { ProxyEvent } from '../../src/base/events.js';
 import { parseAddress, type Family } from '../../src/base/ip.js';
-import { Progress } from '../../src/control/progress.js';
+import { Progress } from '../../src/record/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
 import {
@@ -11,7 +11,7 @@ import {
   type WatchForeignChanges,
 } from '../../src/dataplane/contract.js';
 import type { ChangeFollower } from '../../src/observe/change-follower.js';
-import { HealthState } from '../../src/observe/health.js';
+import { HealthState } from '../../src/record/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
 import type { Row, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';

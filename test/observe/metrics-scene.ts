@@ -3,7 +3,7 @@ import type { ProxyMode } from '../../src/config/effective.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
-import { Progress } from '../../src/control/progress.js';
+import { Progress } from '../../src/record/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { FlowTableSize } from '../../src/host/host.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';

@@ -1,7 +1,8 @@
 import t from 'tap';
 import type { Family } from '../../src/base/ip.js';
 import type { NodeFacts } from '../../src/plan/facts.js';
-import { selectEndpoints, type PolicyUse, type Selection } from '../../src/plan/selection.js';
+import type { PolicyUse, Selection } from '../../src/plan/selection-rules.js';
+import { selectEndpoints } from '../../src/plan/selection.js';
 import type { EndpointSliceRow } from '../../src/state/rows.js';
 import { SelectionMemory } from '../../src/plan/selection-memory.js';
 import { rounds } from '../support/extent.js';

@@ -1,7 +1,8 @@
 import t from 'tap';
 import { collect } from '../../src/plan/candidates.js';
 import type { NodeFacts } from '../../src/plan/facts.js';
-import { selectAmong, selectEndpoints, type PolicyUse, type Selection } from '../../src/plan/selection.js';
+import type { PolicyUse, Selection } from '../../src/plan/selection-rules.js';
+import { selectAmong, selectEndpoints } from '../../src/plan/selection.js';
 import { Tally } from '../../src/plan/selection-rules.js';
 import { selectUniform } from '../../src/plan/uniform-selection.js';
 import type { EndpointSliceRow } from '../../src/state/rows.js';

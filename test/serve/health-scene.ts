@@ -1,6 +1,6 @@
 import { type Family } from '../../src/base/ip.js';
-import { Progress, type FamilyProgress } from '../../src/control/progress.js';
-import { HealthState } from '../../src/observe/health.js';
+import { Progress, type FamilyProgress } from '../../src/record/progress.js';
+import { HealthState } from '../../src/record/health.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 export const TIMEOUT_MS = 60_000;

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { HealthState } from '../../src/observe/health.js';
+import { HealthState } from '../../src/record/health.js';
 import { healthAnswer } from '../../src/serve/healthz.js';
 import { TIMEOUT_MS, setup, sync } from './health-scene.js';
 

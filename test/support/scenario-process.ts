@@ -1,12 +1,12 @@
 import { BUILT_IN_TIMEOUTS } from '../../src/base/conntrack-timeouts.js';
 import { NO_EVENTS } from '../../src/base/events.js';
 import { FAMILIES, familyOf, parseAddress, type Family } from '../../src/base/ip.js';
-import { Progress } from '../../src/control/progress.js';
+import { Progress } from '../../src/record/progress.js';
 import { SyncCycle } from '../../src/control/sync-cycle.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, Inspection, SyncReport, WatchForeignChanges } from '../../src/dataplane/contract.js';
 import type { OpenMode } from '../../src/dataplane/mode.js';
-import { HealthState } from '../../src/observe/health.js';
+import { HealthState } from '../../src/record/health.js';
 import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';

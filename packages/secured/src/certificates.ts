@@ -4,7 +4,7 @@ import { FileText } from '../../../src/base/file-text.js';
 import type { Log } from '../../../src/base/log.js';
 import { certificateBlocks, checkCertificates, endOfValidity, TRUST } from '../../../src/base/pem.js';
 import type { PairFiles, TlsConfig } from '../../../src/config/secured.js';
-import type { DoorObserver } from '../../../src/serve/door.js';
+import type { DoorObserver } from '../../../src/observe/door-metrics.js';
 import { Followed } from './followed.js';
 import { SelfSigned, type SelfSignedOptions } from './self-signed.js';
 

@@ -1,6 +1,6 @@
 import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
-import type { DoorObserver } from '../../../src/serve/door.js';
+import type { DoorObserver } from '../../../src/observe/door-metrics.js';
 
 export interface FollowedOptions<T> {
   /** With dashes, as messages name it. */

@@ -2,7 +2,7 @@ import { errorCode } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import { isMapping, parseMapping, type Mapping } from '../../../src/base/mapping.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
-import type { DoorObserver } from '../../../src/serve/door.js';
+import type { DoorObserver } from '../../../src/observe/door-metrics.js';
 import type { Unavailable } from './user.js';
 
 /** Less than the ten seconds that `pointsman nodes` waits for a page: it is to be told why there is no answer. */

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { readFileWithin } from '../../../base/bounded-file.js';
 import { messageOf } from '../../../base/error-message.js';
 import { MAX_DOCUMENT_BYTES } from './document.js';
-import type { Egress, TunnelAccess } from './egress.js';
 import { KubeconfigError } from './errors.js';
 import {
   EXEC_API_VERSIONS,
@@ -32,6 +31,23 @@ export interface Access {
   readonly login: Login;
   readonly impersonate: Impersonation | null;
   readonly warnings: readonly string[];
+}
+
+/** The way that an egress selection names. It counts in place of every proxy, also of none. */
+export type Egress = { readonly type: 'direct' } | TunnelAccess;
+
+/** A proxy that is asked by CONNECT, whatever is spoken within. */
+export interface TunnelAccess {
+  readonly type: 'tunnel';
+  /** For messages: the file that names it. */
+  readonly origin: string;
+  /** For messages. */
+  readonly name: string;
+  /** The host without brackets; or the path of a Unix socket. */
+  readonly to: { readonly host: string; readonly port: number } | { readonly path: string };
+  readonly login: Proxy['login'];
+  /** Null: the proxy is not spoken to in TLS. */
+  readonly tls: TlsAccess | null;
 }
 
 export interface TlsAccess {

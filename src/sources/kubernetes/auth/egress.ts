@@ -1,26 +1,8 @@
 import { messageOf } from '../../../base/error-message.js';
-import type { TlsAccess } from './access.js';
+import type { TunnelAccess } from './access.js';
 import type { CredentialsSurroundings } from './credentials.js';
 import { KubeconfigError } from './errors.js';
-import type { Proxy } from './proxy.js';
 import { TlsTrust, type TlsClient } from './tls-trust.js';
-
-/** The way that an egress selection names. It counts in place of every proxy, also of none. */
-export type Egress = { readonly type: 'direct' } | TunnelAccess;
-
-/** A proxy that is asked by CONNECT, whatever is spoken within. */
-export interface TunnelAccess {
-  readonly type: 'tunnel';
-  /** For messages: the file that names it. */
-  readonly origin: string;
-  /** For messages. */
-  readonly name: string;
-  /** The host without brackets; or the path of a Unix socket. */
-  readonly to: { readonly host: string; readonly port: number } | { readonly path: string };
-  readonly login: Proxy['login'];
-  /** Null: the proxy is not spoken to in TLS. */
-  readonly tls: TlsAccess | null;
-}
 
 /** The same, with keys and certificates that are read again when their files change. */
 export class Tunnel {

@@ -3,7 +3,8 @@ import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:
 import { descriptorOf } from '../../../base/descriptor.js';
 import { serverIdentity } from '../../../base/server-identity.js';
 import type { PeerAddon } from '../../../native/contract.js';
-import type { Tunnel, TunnelAccess } from '../auth/egress.js';
+import type { TunnelAccess } from '../auth/access.js';
+import type { Tunnel } from '../auth/egress.js';
 import type { Proxy } from '../auth/proxy.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import { Attempt } from './attempt.js';

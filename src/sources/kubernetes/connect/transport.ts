@@ -7,7 +7,8 @@ import { trimEnd } from '../../../base/text.js';
 import type { SourceTracing } from '../../../base/tracing.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from '../auth/credentials.js';
-import { Tunnel, type Egress } from '../auth/egress.js';
+import type { Egress } from '../auth/access.js';
+import { Tunnel } from '../auth/egress.js';
 import type { ExecObserver } from '../auth/exec-plugin.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Progress } from '../../src/control/progress.js';
+import { Progress } from '../../src/record/progress.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { service } from '../support/rows.js';
 

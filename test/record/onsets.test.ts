@@ -1,6 +1,6 @@
 import t from 'tap';
-import { Progress } from '../../src/control/progress.js';
-import { HealthState } from '../../src/observe/health.js';
+import { Progress } from '../../src/record/progress.js';
+import { HealthState } from '../../src/record/health.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 t.test('when each reason began, until it ends', (t) => {

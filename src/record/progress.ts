@@ -5,7 +5,18 @@ import type { Limitation } from '../dataplane/contract.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
-import type { AsideService } from './aside-reports.js';
+
+/** A frontend that the kernel refuses, and that others do not wait for. */
+export interface AsideService {
+  readonly frontend: FrontendKey;
+  /** Null: the plan does not have it any more, and the kernel does not let it go. */
+  readonly servicePort: string | null;
+  readonly reason: string;
+  /** On the clock, in milliseconds. */
+  readonly since: number;
+  /** The kernel holds nothing of it. Absent: what it held before. */
+  readonly absent?: boolean;
+}
 
 /** How many changes, and how many triggers of one Service, are remembered while the kernel takes none; what comes later is not measured. */
 const MAX_CHANGES = 10_000;

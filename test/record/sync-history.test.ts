@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import { printStatus, type ProcessStatus } from '../../src/observe/process-status.js';
-import { SyncHistory } from '../../src/observe/sync-history.js';
+import { SyncHistory } from '../../src/record/sync-history.js';
 
 const REPORT: SyncReport = {
   family: 'IPv4',

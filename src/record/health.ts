@@ -1,8 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
-import type { AsideService } from '../control/aside-reports.js';
-import type { Progress } from '../control/progress.js';
+import type { AsideService, Progress } from './progress.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { Onsets } from './onsets.js';
 
