@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { compare, COMPARED, printComparison, type Compared, type Comparison } from './comparison.js';
 import { CLUSTERS, NODE_NAME, parseCluster, printCluster } from './cluster.js';
 import { measure, MODES, type BenchMode, type Measured, type MeasureOptions } from './measure.js';
 import { medianResult } from './median.js';
 import type { Result } from './measures.js';
 import { plotSyncTimes } from './plot.js';
 import { describeMachine, printTables } from './report.js';
-import { compareTelemetry, printComparison, type TelemetryComparison } from './telemetry.js';
 
 const USAGE = `Usage: npm run bench -- [options] [cluster …]
 
@@ -19,14 +19,15 @@ Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behi
   --mode MODE             ${MODES.join(', ')} (nftables)
   --peer COMMAND          measure another proxy as well; {config} and {kubeconfig} stand for files it needs, such as
                           'kube-proxy --config {config} --hostname-override ${NODE_NAME}'
-  --runs NUMBER           how often both are measured, in turns; what is printed are the medians (3 with a peer, otherwise 1)
+  --runs NUMBER           how often both are measured, in turns; what is printed are the medians (3 with a peer, 5 to compare, otherwise 1)
   --api-server DIR        kube-apiserver and etcd in place of the test API server; a change begins when it is sent to that
   --idle-seconds NUMBER   how long it is seen what they take with nothing changing (60 with a peer, otherwise 5)
   --changes NUMBER        single changes (200)
   --churn-seconds NUMBER  how long 500 endpoints a second change (10)
   --connections NUMBER    connections for the rate (20000)
   --settle-ms NUMBER      how long the proxy is left alone before its memory is looked at (3000)
-  --service-telemetry NUMBER  in place of all else: so many times in turns with Services counted and without
+  --compare WHAT          in place of all else, in turns with and without: telemetry (Services counted), or
+                          tables (endpoints picked by tables of slots, and by chance)
   --flat MB               fail when the memory grows by more than this during the churn
   --json FILE             write all measures as JSON
   --plot FILE             write an SVG of sync time against cluster size
@@ -40,23 +41,26 @@ function ownCommand(mode: BenchMode): string {
   return flavor === undefined ? command : `${command} --iptables-flavor ${flavor}`;
 }
 
+/** How often each side of a comparison is measured. */
+const COMPARISON_ROUNDS = 5;
+
 /** Set in the copy of this program that runs inside a namespace: what it is to measure. */
 const INSIDE = 'POINTSMAN_BENCH_INSIDE';
 
 interface Inside {
   readonly options: MeasureOptions;
-  /** How often Services are counted and not; 0: all else is measured. */
-  readonly rounds: number;
+  /** What is compared, and how often; null: all else is measured. */
+  readonly comparison: { readonly compared: Compared; readonly rounds: number } | null;
 }
 
 /** Runs a measurement in a fresh network namespace; an ordinary user gets a user namespace as well. */
-function inNamespace({ options, rounds }: Inside): unknown {
+function inNamespace({ options, comparison }: Inside): unknown {
   // One after the other: files in /proc/net belong to whom the user namespace's root is when the network namespace is made.
   const asUser = process.getuid?.() === 0 ? [] : ['-r', 'unshare'];
   const { status, stdout } = spawnSync('unshare', [...asUser, '-n', process.execPath, ...process.argv.slice(1, 2)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
-    env: { ...process.env, [INSIDE]: JSON.stringify({ options, rounds }) },
+    env: { ...process.env, [INSIDE]: JSON.stringify({ options, comparison }) },
   });
   if (status !== 0) throw new Error(`${printCluster(options.cluster)} could not be measured`);
   return JSON.parse(stdout);
@@ -76,7 +80,7 @@ function commandLine() {
       'churn-seconds': { type: 'string', default: '10' },
       connections: { type: 'string', default: '20000' },
       'settle-ms': { type: 'string', default: '3000' },
-      'service-telemetry': { type: 'string' },
+      compare: { type: 'string' },
       flat: { type: 'string' },
       json: { type: 'string' },
       plot: { type: 'string' },
@@ -97,9 +101,12 @@ function main(): number {
     ...(values.peer === undefined ? [] : [{ proxy: 'peer' as const, command: values.peer }]),
   ];
   const clusters = (positionals.length > 0 ? positionals : CLUSTERS).map(parseCluster);
-  const rounds = Number(values['service-telemetry'] ?? 0);
-  if (rounds > 0) {
-    for (const cluster of clusters) compare({ ...settings(values), cluster, mode, command: ownCommand(mode) }, rounds);
+  if (values.compare !== undefined) {
+    const compared = (Object.keys(COMPARED) as Compared[]).find((each) => each === values.compare);
+    if (compared === undefined) throw new Error(`--compare ${values.compare}: telemetry or tables`);
+    const rounds = Number(values.runs ?? COMPARISON_ROUNDS);
+    for (const cluster of clusters)
+      comparison({ ...settings(values), cluster, mode, command: ownCommand(mode) }, compared, rounds);
     return 0;
   }
   const results: Result[] = [];
@@ -138,7 +145,7 @@ function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'dir
   try {
     const measured = inNamespace({
       options: { ...options, ours: proxy === 'pointsman', directory },
-      rounds: 0,
+      comparison: null,
     }) as Measured;
     const { services, endpoints } = options.cluster;
     return { cluster, proxy, endpoints: services * endpoints, ...measured };
@@ -147,12 +154,13 @@ function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'dir
   }
 }
 
-/** What counting Services costs. */
-function compare(options: Omit<MeasureOptions, 'ours' | 'directory'>, rounds: number): void {
+/** What a flag costs. */
+function comparison(options: Omit<MeasureOptions, 'ours' | 'directory'>, compared: Compared, rounds: number): void {
   const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
   try {
-    const compared = inNamespace({ options: { ...options, ours: true, directory }, rounds }) as TelemetryComparison;
-    process.stdout.write(`${printCluster(options.cluster)}\n${printComparison(compared)}`);
+    const inside = { options: { ...options, ours: true, directory }, comparison: { compared, rounds } };
+    const measured = inNamespace(inside) as Comparison;
+    process.stdout.write(`${printCluster(options.cluster)}\n${printComparison(measured)}`);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -169,6 +177,7 @@ function judgeGrowth(results: readonly Result[], limitMb: number): number {
 const inside = process.env[INSIDE];
 if (inside === undefined) process.exitCode = main();
 else {
-  const { options, rounds } = JSON.parse(inside) as Inside;
-  process.stdout.write(JSON.stringify(rounds === 0 ? await measure(options) : await compareTelemetry(options, rounds)));
+  const { options, comparison: asked } = JSON.parse(inside) as Inside;
+  const measured = asked === null ? await measure(options) : await compare(options, asked.compared, asked.rounds);
+  process.stdout.write(JSON.stringify(measured));
 }

@@ -361,7 +361,7 @@ function growth(values: readonly number[]): number {
 }
 
 /** What the kernel frees with this namespace's ruleset, in MB. Other processes' doings at the same moment count as well. */
-async function kernelMemory(mode: BenchMode): Promise<number> {
+export async function kernelMemory(mode: BenchMode): Promise<number> {
   const before = kernelAllocated();
   // Tables of iptables-nft are among them.
   execFileSync('nft', ['flush', 'ruleset']);

@@ -1,4 +1,4 @@
-// needs: nft, ip, namespaces
+// needs: nft, ip, conntrack, namespaces
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
@@ -84,4 +84,18 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
   t.equal(own?.restartOperations, 0, 'the table is what a fresh process wants: no change was lost');
   t.match(output, /^\| one change, watch to first connection .* ×\) \|$/m);
   t.match(readFileSync(plot, 'utf8'), /<svg [^]*<polyline [^]*<\/svg>/);
+});
+
+t.test('what tables of slots cost, in turns with chance', async (t) => {
+  const quick = ['--runs', '1', '--changes', '2', '--connections', '50', '--settle-ms', '100'];
+  const child = spawn(process.execPath, [MAIN, '--compare', 'tables', ...quick, '4x3'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [output, errors] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const [status] = (await once(child, 'close')) as [number];
+  t.equal(status, 0, errors);
+  t.match(output, /^CPU time of one: \S+ µs, by tables \S+ µs, \S+ % \(\S+ to \S+ %\)$/m);
+  t.match(output, /^kernel memory of a Service port: \S+ KB, by tables \S+ KB, /m);
 });

@@ -5,14 +5,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiServerProcess } from './api-server.js';
 import { changedSlice, nodeObject, serviceAddress } from './cluster.js';
 import { writeConfiguration } from './configuration.js';
-import type { MeasureOptions } from './measure.js';
+import { kernelMemory, type MeasureOptions } from './measure.js';
 import { Proxy } from './proxy.js';
 import { digits } from './report.js';
 import { say } from './say.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
-/** What is the same with Services counted and without. */
-export interface TelemetryMeasures {
+/** What is compared with a process that has no such flag, in words for the flag. */
+export const COMPARED = {
+  telemetry: { flag: '--service-telemetry', word: 'counted' },
+  tables: { flag: '--balance=hash=address,port', word: 'by tables' },
+} as const;
+
+export type Compared = keyof typeof COMPARED;
+
+/** What is the same with the flag and without. */
+export interface ComparedMeasures {
   readonly connectionsPerSecond: number;
   /** CPU time of one connection in microseconds, both ends and what the kernel does on their behalf: it tells more than the rate where others are at work. */
   readonly connectionUs: number;
@@ -20,25 +28,28 @@ export interface TelemetryMeasures {
   readonly changeMs: number;
   /** Resident, in MB. */
   readonly residentMb: number;
+  /** What the kernel frees with the ruleset, for each Service port, in KB. */
+  readonly kernelKb: number;
 }
 
 /** Of each kind as many as rounds, which were taken in turns. */
-export interface TelemetryComparison {
-  readonly plain: readonly TelemetryMeasures[];
-  readonly counted: readonly TelemetryMeasures[];
+export interface Comparison {
+  readonly compared: Compared;
+  readonly plain: readonly ComparedMeasures[];
+  readonly flagged: readonly ComparedMeasures[];
 }
 
 const ACCOUNTING = '/proc/sys/net/netfilter/nf_conntrack_acct';
 const SERVICES_CONNECTED = 64;
 
-/** Measures in turns what counting costs, on one table. The network namespace must be fresh and this process's own. */
-export async function compareTelemetry(options: MeasureOptions, rounds: number): Promise<TelemetryComparison> {
+/** Measures in turns what a flag costs. The network namespace must be fresh and this process's own. */
+export async function compare(options: MeasureOptions, compared: Compared, rounds: number): Promise<Comparison> {
   prepareNetwork();
   const { cluster, directory, mode } = options;
   const server = await ApiServerProcess.start(cluster, directory);
   const traffic = await Traffic.start();
-  const plain: TelemetryMeasures[] = [];
-  const counted: TelemetryMeasures[] = [];
+  const plain: ComparedMeasures[] = [];
+  const flagged: ComparedMeasures[] = [];
   try {
     await server.put(nodeObject());
     const file = join(directory, 'config.yaml');
@@ -47,21 +58,21 @@ export async function compareTelemetry(options: MeasureOptions, rounds: number):
     for (let round = 0; round <= rounds; round++) {
       say(`round ${round} of ${rounds}`);
       // Who comes second finds the machine as the first left it.
-      for (const isCounted of round % 2 === 0 ? [false, true] : [true, false]) {
-        const measures = await measureOne(isCounted ? `${command} --service-telemetry` : command, isCounted);
+      for (const isFlagged of round % 2 === 0 ? [false, true] : [true, false]) {
+        const measures = await measureOne(isFlagged ? `${command} ${COMPARED[compared].flag}` : command);
         // The first round is for whatever is done once.
-        if (round > 0) (isCounted ? counted : plain).push(measures);
+        if (round > 0) (isFlagged ? flagged : plain).push(measures);
       }
     }
   } finally {
     traffic.stop();
     await server.stop();
   }
-  return { plain, counted };
+  return { compared, plain, flagged };
 
-  async function measureOne(line: string, isCounted: boolean): Promise<TelemetryMeasures> {
-    // The process that counts leaves it on, and flows of the round before would end in this one.
-    if (!isCounted) writeFileSync(ACCOUNTING, '0');
+  async function measureOne(line: string): Promise<ComparedMeasures> {
+    // A process that counts leaves it on, and flows of the round before would end in this one.
+    writeFileSync(ACCOUNTING, '0');
     execFileSync('conntrack', ['-F'], { stdio: 'ignore' });
     const proxy = new Proxy(line);
     try {
@@ -75,7 +86,10 @@ export async function compareTelemetry(options: MeasureOptions, rounds: number):
       const connectionsPerSecond = await traffic.rate(services, 80, options.connections);
       const { user, system } = process.cpuUsage(before);
       const connectionUs = (user + system) / options.connections;
-      return { connectionsPerSecond, connectionUs, changeMs, residentMb: proxy.memory().resident };
+      const residentMb = proxy.memory().resident;
+      await proxy.stop();
+      const kernelKb = ((await kernelMemory(mode)) * 1024) / cluster.services;
+      return { connectionsPerSecond, connectionUs, changeMs, residentMb, kernelKb };
     } finally {
       await proxy.stop();
     }
@@ -99,19 +113,20 @@ async function medianChange(
 }
 
 /** A line for each measure: without, with, and what the one is of the other, as medians and from the least to the most. */
-export function printComparison({ plain, counted }: TelemetryComparison): string {
-  const line = (title: string, unit: string, value: (measures: TelemetryMeasures) => number): string => {
-    const [without, with_] = [plain.map(value), counted.map(value)];
+export function printComparison({ compared, plain, flagged }: Comparison): string {
+  const line = (title: string, unit: string, value: (measures: ComparedMeasures) => number): string => {
+    const [without, with_] = [plain.map(value), flagged.map(value)];
     const ratios = with_.map((each, index) => each / (without[index] ?? NaN));
     const share = [median(ratios), Math.min(...ratios), Math.max(...ratios)].map((ratio) => (100 * ratio).toFixed(1));
     const [middle = '', least = '', most = ''] = share;
-    return `${title}: ${digits(median(without))} ${unit}, counted ${digits(median(with_))} ${unit}, ${middle} % (${least} to ${most} %)\n`;
+    return `${title}: ${digits(median(without))} ${unit}, ${COMPARED[compared].word} ${digits(median(with_))} ${unit}, ${middle} % (${least} to ${most} %)\n`;
   };
   return [
     line('new connections', 'a second', ({ connectionsPerSecond }) => connectionsPerSecond),
     line('CPU time of one', 'µs', ({ connectionUs }) => connectionUs),
     line('one change, watch to acknowledgement', 'ms', ({ changeMs }) => changeMs),
     line('resident memory', 'MB', ({ residentMb }) => residentMb),
+    line('kernel memory of a Service port', 'KB', ({ kernelKb }) => kernelKb),
   ].join('');
 }
 
