@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
-import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
 import { faulty } from '../support/lab/kernel-faults.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { withoutClients } from '../support/without-clients.js';
@@ -21,6 +21,12 @@ const OBJECTS: readonly Manifest[] = [
   ...dualStack('sticky', { number: 42, affinitySeconds: 600, ports: [{ port: 80 }], endpoints: PODS }),
   ...dualStack('dns', { number: 43, ports: [{ protocol: 'UDP', port: 53 }], endpoints: PODS }),
   ...dualStack('empty', { number: 44, ports: [{ port: 80 }], endpoints: [] }),
+  ...dualStack('hashed', {
+    number: 45,
+    ports: [{ port: 80 }],
+    endpoints: PODS,
+    annotations: { 'pointsman.dev/balance': 'hash=address' },
+  }),
 ];
 /** Nothing is found by chance: no periodic check comes to help, and the minimum interval would be in the way. */
 const NO_PERIODIC_CHECK = { nftables: { minSyncPeriod: '30s', syncPeriod: '1h' } };
@@ -47,6 +53,18 @@ function rows(): readonly Row[] {
 }
 
 const TABLE = 'ip kube-proxy';
+
+/** Commands by which one slot of a table leads to another of its endpoints; every endpoint is still there. */
+function movedSlot(maps: readonly { readonly name: string; readonly body: string }[]): readonly string[] {
+  for (const { name, body } of maps) {
+    const [, held] = /\b0x00000007 \. 10\.96\.0\.45 \. tcp \. 80 : (\S+) \. 80\b/.exec(body) ?? [];
+    if (held === undefined) continue;
+    const [other = ''] = PODS.map((pod) => IPV4.address(pod)).filter((address) => address !== held);
+    const key = '0x00000007 . 10.96.0.45 . tcp . 80';
+    return [`delete element ${TABLE} ${name} { ${key} }`, `add element ${TABLE} ${name} { ${key} : ${other} . 80 }`];
+  }
+  throw new Error('no table of slots is listed');
+}
 
 /** What somebody may do to the table, each on top of a repaired one; endpoints are divided among maps that the listing tells. */
 function damages(ruleset: string): readonly (readonly [title: string, ...commands: string[]])[] {
@@ -90,6 +108,7 @@ function damages(ruleset: string): readonly (readonly [title: string, ...command
       `delete element ${TABLE} frontends { 10.96.0.41 . tcp . 80 }`,
       `delete element ${TABLE} ${holding('10.96.0.43 . udp . 53')} { 0 . 10.96.0.43 . udp . 53 }`,
     ],
+    ['a slot of a table', ...movedSlot(endpoints)],
     [
       'elements that do not belong',
       `add element ${TABLE} ${holding('10.96.0.41 . tcp . 80')} { 3 . 10.96.0.41 . tcp . 80 : 192.0.2.99 . 80 }`,
