@@ -155,7 +155,7 @@ const PROCESS_FLAGS = [
     name: 'balance',
     type: 'string',
     value: 'how',
-    help: 'in mode nftables: what picks the endpoint of a connection to a Service without the annotation pointsman.dev/balance: random, hash=address or hash=address,port',
+    help: 'in modes nftables and ipvs: what picks the endpoint of a connection to a Service without the annotation pointsman.dev/balance: random, hash=address or hash=address,port',
     initial: 'random',
   },
   {

@@ -2,8 +2,8 @@ import type { Config } from './config.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 
 /**
- * What schedulers of ip_vs do to new connections although some endpoint could take them: endpoints that take connections have weight 1, those that drain weight
- * 0. Seen on Linux 6.1; every other scheduler that a mainline kernel has passes over endpoints of weight 0.
+ * What schedulers of ip_vs do to new connections although some endpoint could take them: endpoints that take connections have weight 1 or more, those that drain
+ * weight 0. Seen on Linux 6.1; every other scheduler that a mainline kernel has passes over endpoints of weight 0.
  */
 const LIMITATIONS: ReadonlyMap<string, string> = new Map([
   ['ovf', 'an endpoint takes a new connection only while it has none, so most connections are refused'],

@@ -3,7 +3,7 @@ import { endpointsAt, type EndpointList } from '../base/endpoint-list.js';
 import type { Family } from '../base/ip.js';
 import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow, type ZoneSpill } from '../state/rows.js';
 import { collect, type Candidate, type PortName } from './candidates.js';
-import type { NodeFacts, PlanSettings } from './facts.js';
+import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendCount } from './frontend-count.js';
 import { endpointWeight } from './frontend-limit.js';
 import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
@@ -78,11 +78,13 @@ export function balanceLimitation(
     const text = slotLimitation(unlimitedDemand(family, service, slices, settings), limits.entries, hasSlots);
     return text === null ? null : { cause: 'slots', text: `${text}, so endpoints get equal shares by chance` };
   }
+  if (traits.shares === 'schedulers') return null;
+  const hasShares = traits.shares === 'weights';
   const what = [
     ...(by === 'random' ? [] : [`balance ${printBy(by)}`]),
-    ...(hasWeights(family, slices) && traits.shares !== 'weights' ? ['weights other than 0'] : []),
-    ...((service.balance?.spill ?? null) !== null && traits.shares !== 'weights' ? ['zone spill'] : []),
-    ...(service.balance?.slowStartSeconds !== undefined && traits.shares !== 'weights' ? ['slow start'] : []),
+    ...(hasWeights(family, slices) && !hasShares ? ['weights other than 0'] : []),
+    ...((service.balance?.spill ?? null) !== null && !hasShares ? ['zone spill'] : []),
+    ...(service.balance?.slowStartSeconds !== undefined && !hasShares ? ['slow start'] : []),
   ];
   if (what.length === 0) return null;
   return { cause: 'mode', text: `${what.join(' and ')} without effect: this mode has no tables of slots` };
@@ -130,7 +132,7 @@ export class PortBalance {
     private readonly port: PortName,
     private readonly slices: Slices,
     private readonly by: BalanceBy,
-    private readonly hasSlots: boolean,
+    private readonly means: NonNullable<ModeTraits['shares']>,
     private readonly warming: Warming | null,
   ) {}
 
@@ -139,7 +141,7 @@ export class PortBalance {
     const [all, local] = [this.shares(endpoints), localEndpoints === null ? null : this.shares(localEndpoints)];
     const isEqual = [all, local].every((shares) => shares === null || isUniform(shares.weights));
     // Where shares change with every endpoint that comes, the table stays while they are equal.
-    const isLasting = this.warming !== null && this.hasSlots;
+    const isLasting = this.warming !== null && this.means === 'slots';
     if (all === null || (this.by === 'random' && isEqual && !isLasting)) return null;
     return { by: this.by, endpoints: all, localEndpoints: local };
   }
@@ -170,7 +172,8 @@ export class PortBalance {
   }
 
   private sharesOf(list: EndpointList, weights: readonly number[]): Shares | null {
-    if (!this.hasSlots) return { weights, slots: null };
+    if (this.means === 'schedulers') return { weights: smallWeights(weights), slots: null };
+    if (this.means === 'weights') return { weights, slots: null };
     const size = tableSize(list.count);
     if (size === null) return null;
     return { weights, slots: list.count === 0 ? new Uint16Array(0) : slotTable(list, weights, size) };
@@ -188,6 +191,26 @@ export class PortBalance {
       return { weight: steps === null ? weight : weight * steps(key), zone };
     });
   }
+}
+
+/** The greatest that a scheduler is given. One that takes turns by weights gives the heaviest so many connections in a row at most. */
+const MOST_SCHEDULED = 100;
+
+/** In the same proportion, as far as whole numbers up to {@link MOST_SCHEDULED} have it; all of them 1 where they are equal. */
+export function smallWeights(weights: readonly number[]): readonly number[] {
+  const divided = withoutDivisor(weights);
+  const most = Math.max(...divided);
+  if (most <= MOST_SCHEDULED) return divided;
+  return withoutDivisor(divided.map((weight) => Math.max(1, Math.round((weight * MOST_SCHEDULED) / most))));
+}
+
+function withoutDivisor(weights: readonly number[]): readonly number[] {
+  const divisor = weights.reduce(greatestDivisor, 0);
+  return divisor <= 1 ? weights : weights.map((weight) => weight / divisor);
+}
+
+function greatestDivisor(one: number, other: number): number {
+  return other === 0 ? one : greatestDivisor(other, one % other);
 }
 
 /** What an endpoint of a list gets of all connections, of 100, in the order of the list. */

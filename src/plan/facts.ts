@@ -26,8 +26,8 @@ export interface ModeTraits {
    * as it likes. It knows TCP and UDP. An address has one list of endpoints for everybody, which is of one port; node ports answer on every address of the node.
    */
   readonly balancesOnly: boolean;
-  /** How connections are shared where it is asked for: by tables of slots, or by weights without hashing. Absent: always equally. */
-  readonly shares?: 'slots' | 'weights';
+  /** How connections are shared where it is asked for: by tables of slots, by weights without hashing, or by schedulers that do both. Absent: always equally. */
+  readonly shares?: 'slots' | 'weights' | 'schedulers';
   /** Connections to endpoints that are gone can be reset. Absent: they go on. */
   readonly resetsConnections?: boolean;
   /** Most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster. Absent: no limit. */

@@ -256,9 +256,9 @@ class ServicePlanner {
     const { shares } = settings.traits;
     const by = askedBalance(family, service, slices, settings);
     if (by === null || shares === undefined) return null;
-    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', false, this.warming);
+    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', shares, this.warming);
     const isLimited = balanceLimitation(family, service, slices, settings, this.hasSlots) !== null;
-    return isLimited ? null : new PortBalance(family, port, slices, by, true, this.warming);
+    return isLimited ? null : new PortBalance(family, port, slices, by, shares, this.warming);
   }
 
   /** Without endpoints in zones that get no connections of this node's. */

@@ -72,8 +72,9 @@ export function printFrontend(frontend: FrontendText): string[] {
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
   if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   if (isServed && balance !== null && balance !== undefined) {
-    // Without tables there is nothing but weights.
-    if (balance.endpoints.slots !== null) lines.push(`${head} balance ${printBy(balance.by)}`);
+    // By chance without tables there is nothing but weights.
+    if (balance.endpoints.slots !== null || balance.by !== 'random')
+      lines.push(`${head} balance ${printBy(balance.by)}`);
     lines.push(...printShares(`${head} `, endpoints, balance.endpoints));
     if (localEndpoints !== null && balance.localEndpoints !== null)
       lines.push(...printShares(`${head} local-`, localEndpoints, balance.localEndpoints));

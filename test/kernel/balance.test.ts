@@ -5,14 +5,18 @@ import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Connection, type Outcome } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import { endpointSlice, node, type Manifest } from '../support/lab/objects.js';
-import { dualStack, FAMILY_VIEWS, podEndpoint, type FamilyView } from '../support/lab/packet-table.js';
+import { dualStack, FAMILY_VIEWS, IPV4, podEndpoint, type FamilyView } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
 import type { ADDRESSES } from '../support/lab/topology.js';
 
 const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'tables of slots are of mode nftables' };
 
-/** Weights and what is made of them, which mode iptables has by probabilities. */
-const withWeights = labMode().startsWith('ipvs') ? { skip: 'mode ipvs shares equally' } : {};
+const withHashing = labMode().startsWith('iptables') ? { skip: 'mode iptables cannot hash' } : {};
+
+/** How many connections show shares. Mode ipvs gives each endpoint its turn, so that few do. */
+function enough(usual: number, all: number): number {
+  return labMode().startsWith('ipvs') ? usual : usually(usual, all);
+}
 
 type Pod = keyof typeof ADDRESSES;
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
@@ -54,12 +58,12 @@ function counted(outcomes: readonly Outcome[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-t.test('connections follow weights', withWeights, async (t) => {
+t.test('connections follow weights', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
   const proxy = await Proxy.start(t, lab, { objects: weighted(weights, {}) });
-  const connections = usually(1000, 20_000);
+  const connections = enough(1000, 20_000);
   // What slots say: of 251, by largest remainders.
   const slots = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
   const exact = { 'pod-a': 1 / 16, 'pod-b': 2 / 16, 'remote-a': 5 / 16, 'remote-b': 8 / 16 };
@@ -126,7 +130,7 @@ t.test('with all state of connections thrown away, hashed ones go on', onlyNftab
   }
 });
 
-t.test('a hashed client keeps its endpoint, and another process finds the same one', onlyNftables, async (t) => {
+t.test('a hashed client keeps its endpoint, and another process finds the same one', withHashing, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const objects = equal(PODS, { 'pointsman.dev/balance': 'hash=address' });
@@ -144,12 +148,14 @@ t.test('a hashed client keeps its endpoint, and another process finds the same o
     t.ok(other.includes((await chosen(view)) as (typeof PODS)[number]));
     await proxy.apply(objects);
     t.equal(await chosen(view), before, 'back with its endpoint');
+    if (labMode() !== 'nftables') continue;
     await proxy.stop();
     await lab.output('node', ['nft', 'flush', 'ruleset']);
     proxy.launch();
     await proxy.ready();
     await eventually('the rules of the next process', async () => ((await chosen(view)) === before ? true : null));
   }
+  if (labMode() !== 'nftables') return;
   const listed = await lab.output('node', ['nft', 'list', 'table', 'ip', 'kube-proxy']);
   t.match(
     listed,
@@ -157,7 +163,7 @@ t.test('a hashed client keeps its endpoint, and another process finds the same o
   );
 });
 
-t.test('connections spill over to zones with room', withWeights, async (t) => {
+t.test('connections spill over to zones with room', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...PODS, 'pod-c'], [[80, 'TCP']]);
   // One endpoint in this zone, and four in others: of a third of all clients a fifth of all connections can stay.
@@ -183,7 +189,7 @@ t.test('connections spill over to zones with room', withWeights, async (t) => {
   );
   const self = node(NODE_NAME, { addresses: FAMILY_VIEWS.map((view) => view.address('node')), zone: 'a' });
   await Proxy.start(t, lab, { node: self, objects: [...(service === undefined ? [] : [service]), ...slices] });
-  const connections = usually(1000, 20_000);
+  const connections = enough(1000, 20_000);
   for (const view of FAMILY_VIEWS) {
     const counts = counted(await lab.burst({ from: 'node', to: endpoint(view.clusterIP(41), 80) }, connections));
     // Zone a: 1/5 of 1/3; the others have 2/5 - 1/3 left, each as much.
@@ -197,7 +203,68 @@ t.test('connections spill over to zones with room', withWeights, async (t) => {
   }
 });
 
-t.test('an endpoint that becomes ready starts slowly', withWeights, async (t) => {
+/** Endpoints of a Service in zones, as many as numbers say: each a port of a pod with a slice of its own. */
+async function zonedEndpoints(lab: Lab, counts: Readonly<Record<string, number>>): Promise<readonly Manifest[]> {
+  const places = Object.entries(counts).flatMap(([zone, count]) => new Array<string>(count).fill(zone));
+  const slices: Manifest[] = [];
+  for (const [index, zone] of places.entries()) {
+    const [pod, port] = [PODS[index % PODS.length] ?? 'pod-a', 8000 + index];
+    for (const view of FAMILY_VIEWS) {
+      await lab.serve(pod, endpoint(view.address(pod), port), 'TCP', `${zone}-${index}`);
+      const name = `web-${index}-${view.family.toLowerCase()}`;
+      slices.push(
+        endpointSlice('web', [{ ...podEndpoint(view, { pod }), zone, zoneHints: [zone] }], [{ port }], { name }),
+      );
+    }
+  }
+  return slices;
+}
+
+// With equal clients in three zones: greatest load of an endpoint in terms of its fair one, and the part that stays in its zone.
+for (const { counts, same, stays } of [
+  { counts: { a: 1, b: 2, c: 7 }, same: 3.33, stays: 0.63 },
+  { counts: { a: 4, b: 3, c: 3 }, same: 1.11, stays: 0.93 },
+])
+  t.test(`clients in three zones with ${Object.values(counts).join(', ')} endpoints`, async (t) => {
+    const lab = await Lab.start(t);
+    const slices = await zonedEndpoints(lab, counts);
+    const [service, preferring] = [{ 'pointsman.dev/zone': 'spill' }, {}].map((annotations) =>
+      dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: [], annotations }),
+    );
+    const addresses = FAMILY_VIEWS.map((view) => view.address('node'));
+    const inZone = (zone: string): Manifest => node(NODE_NAME, { addresses, zone });
+    const spilling = [...(service ?? []), ...slices];
+    const proxy = await Proxy.start(t, lab, { node: inZone('a'), objects: spilling });
+    const connections = enough(600, 10_000);
+    /** What every endpoint gets and what stays, when clients of each zone connect as often. */
+    const load = async (view: FamilyView, objects: readonly Manifest[]): Promise<readonly [number, number]> => {
+      const all = new Map<string, number>();
+      let kept = 0;
+      for (const zone of Object.keys(counts)) {
+        proxy.replaceNode(inZone(zone));
+        await proxy.apply(objects);
+        const outcomes = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, connections));
+        for (const [name, count] of outcomes) {
+          all.set(name, (all.get(name) ?? 0) + count);
+          if (name.startsWith(`${zone}-`)) kept += count;
+        }
+      }
+      t.equal(all.size, 10, [...all.keys()].join());
+      return [(Math.max(...all.values()) * 10) / (3 * connections), kept / (3 * connections)];
+    };
+    for (const view of FAMILY_VIEWS) {
+      const [hottest, kept] = await load(view, spilling);
+      // The hottest of ten by chance, six standard deviations, and slots: each endpoint has whole ones.
+      const chance = 6 * Math.sqrt(0.9 / (0.1 * 3 * connections));
+      t.ok(hottest < 1.05 + chance, `${view.family}: the hottest endpoint has ${hottest.toFixed(2)} of its fair load`);
+      t.ok(Math.abs(kept - stays) < 0.01 + 3 / Math.sqrt(3 * connections), `${view.family}: ${kept} stay of ${stays}`);
+    }
+    const [hottest, kept] = await load(IPV4, [...(preferring ?? []), ...slices]);
+    t.ok(Math.abs(hottest - same) < 0.6, `by hints alone ${hottest.toFixed(2)} of ${same}`);
+    t.equal(kept, 1);
+  });
+
+t.test('an endpoint that becomes ready starts slowly', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const asks = (pods: readonly Pod[]): Manifest[] => equal(pods, { 'pointsman.dev/slow-start': '20s' });

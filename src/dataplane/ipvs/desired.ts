@@ -34,8 +34,8 @@ export class Desired {
   private readonly placed = new Map<ServiceKey, FrontendPlan>();
   /** Those of them, but for node ports, whose address the link is not to have. */
   private readonly unlinked = new Set<ServiceKey>();
-  /** By affinity: one for all virtual services that are alike. */
-  private readonly states = new Map<number | null, IpvsServiceState>();
+  /** One for all virtual services that are alike. */
+  private readonly states = new Map<string, IpvsServiceState>();
   private readonly nodePorts = new Map<FrontendKey, FrontendPlan>();
   private readonly linked = new Map<IPAddress, number>();
   private checks = new Map<string, Element>();
@@ -234,7 +234,8 @@ export class Desired {
     }
     this.closing.delete(key);
     services.desire(key, state);
-    held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.flowEndpoints));
+    const weights = plan.balance?.endpoints.weights ?? null;
+    held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.flowEndpoints, weights));
   }
 
   private stateOf(plan: FrontendPlan): IpvsServiceState | null {
@@ -242,8 +243,9 @@ export class Desired {
     if (state === null) return null;
     // Timeouts are what tenants write.
     if (this.states.size >= MOST_STATES) this.states.clear();
-    const shared = this.states.get(plan.affinitySeconds) ?? state;
-    this.states.set(plan.affinitySeconds, shared);
+    const name = `${state.scheduler} ${state.flags} ${state.timeoutSeconds}`;
+    const shared = this.states.get(name) ?? state;
+    this.states.set(name, shared);
     return shared;
   }
 

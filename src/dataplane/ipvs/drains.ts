@@ -96,7 +96,8 @@ export class Drains {
     const waiting = isWanted ? wanted?.draining : allOf(this.family, held);
     const busy =
       answer === null || isOver || waiting === undefined ? noEndpoints(this.family) : connected(waiting, answer);
-    if (isWanted && wanted !== undefined) ledgers.destinations.desire(key, destinations(wanted.active, busy));
+    if (isWanted && wanted !== undefined)
+      ledgers.destinations.desire(key, destinations(wanted.active, busy, wanted.weights ?? null));
     else if (busy.count > 0) desired.linger(key, destinations(noEndpoints(this.family), busy));
     else desired.abandon(key);
     if (!isWanted && busy.count > 0) this.lingering.add(key);

@@ -3,7 +3,7 @@ import type { IptablesChainListing, IptablesFlavor, IptablesTransaction, NativeA
 import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets } from '../contract.js';
+import type { AffinityQuestion, AsideFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
@@ -12,7 +12,7 @@ import { Comparison } from './comparison.js';
 import { Desired, virtualOf } from './desired.js';
 import { Drains } from './drains.js';
 import { dumpKernel } from './dump.js';
-import type { Scheduling } from './frontends.js';
+import { HASHING_SCHEDULER, type Scheduling } from './frontends.js';
 import { differences, keepHeld, Ledgers } from './ledgers.js';
 import { list, type Listing, type Ownership } from './listing.js';
 import { LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
@@ -51,10 +51,18 @@ export interface Look {
 /** So often a comparison that a sync disturbed is repeated; where syncs leave no time the next audit has to find a difference. */
 const ATTEMPTS = 3;
 
+function withoutScheduler(scheduler: string): Limitation {
+  const what = scheduler === HASHING_SCHEDULER ? 'hashing' : 'weights';
+  return {
+    of: 'mode',
+    text: `Services that ask for ${what} get the scheduler of all: this kernel has no ${scheduler}`,
+  };
+}
+
 /** The ipvs mode of one family. The README of this folder says what becomes of a packet, and why. */
 export class IpvsDriver implements Driver<Look> {
   readonly family: Family;
-  readonly limitations = [attemptsWait('mode ipvs cannot send them elsewhere')];
+  readonly limitations: readonly Limitation[];
   readonly polls = true;
   readonly replaces = false;
   readonly notes = null;
@@ -77,6 +85,8 @@ export class IpvsDriver implements Driver<Look> {
   constructor(private readonly options: IpvsOptions) {
     const { family, addon, flavor, now, onRules, excluded } = options;
     this.family = family;
+    const withoutThem = (options.lacking ?? []).map(withoutScheduler);
+    this.limitations = [attemptsWait('mode ipvs cannot send them elsewhere'), ...withoutThem];
     this.ledgers = new Ledgers(now);
     const { services } = this.ledgers;
     // What this process made, or may have made, is a proxy's, whatever else has gone since.

@@ -1,12 +1,14 @@
 import { addressFromBytes, addressLength, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
-import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
+import type { IptablesAddon, IptablesChainListing, IpvsServiceState } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
-import type { FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
+import type { Balance, FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
 import { statesOf } from '../xtables/chain-states.js';
 import { printDifferences } from '../xtables/differences.js';
+import type { Destinations } from './destinations.js';
 import { isOwnChain } from './footprint.js';
 import {
+  askedHashing,
   noEndpoints,
   packNodePort,
   packVirtual,
@@ -114,6 +116,7 @@ class Reader {
       flowEndpoints: null,
       retrySeconds: null,
       balancerFlags: 0,
+      balance: balanceOf(services.get(serviceKey(virtual)), destinations.get(serviceKey(virtual))),
     };
   }
 
@@ -139,6 +142,15 @@ class Reader {
   private get none(): IPAddress {
     return addressFromBytes(new Uint8Array(addressLength(this.family)));
   }
+}
+
+/** As the plan has it where it is asked for; null: equally, by the scheduler of all. */
+function balanceOf(state: IpvsServiceState | undefined, held: Destinations | undefined): Balance | null {
+  const by = state === undefined ? null : askedHashing(state);
+  if (held === undefined || (by === null && held.weights === undefined)) return null;
+  const weights = held.weights ?? new Array<number>(held.active.count).fill(1);
+  const shares = { weights, slots: null };
+  return { by: by ?? 'random', endpoints: shares, localEndpoints: shares };
 }
 
 function unpack(family: Family, key: ElementKey, at: number): IPAddress {

@@ -1,3 +1,4 @@
+import type { BalanceBy } from '../../base/balance.js';
 import { endpointSize, EndpointList } from '../../base/endpoint-list.js';
 import {
   addressBytes,
@@ -15,7 +16,13 @@ import {
 import { protocolFromNumber, protocolNumber, type Protocol } from '../../base/protocol.js';
 import { IPVS_FLAGS, type IpvsServiceState } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
-import type { FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan } from '../../plan/types.js';
+import {
+  isUniform,
+  type FrontendKey,
+  type FrontendPlan,
+  type HealthCheckPlan,
+  type NodePlan,
+} from '../../plan/types.js';
 import type { SetRole } from './names.js';
 
 /** From the plan to what the kernel is to hold, frontend by frontend. Nothing here knows what it holds already. */
@@ -47,20 +54,56 @@ export function serviceKey({ address, port, protocol }: Virtual): ServiceKey {
 /** What the mode is configured with, of virtual services. */
 export interface Scheduling {
   readonly scheduler: string;
+  /** Schedulers for what Services may ask for that the kernel does not have: they get the one of all others. Absent: it has all. */
+  readonly lacking?: readonly string[];
 }
 
 /** Those with two schedulers' hashes also take the client's port into it (behaviour IV-02). */
 const PORT_HASHING = 'mh';
 
+/** For a Service that asks for hashing, whatever the others have. */
+export const HASHING_SCHEDULER = 'mh';
+/** Says of a virtual service that its Service asked for it, as the scheduler may be that of all. No destination is unavailable and has slots, so nothing else follows from it. */
+const ASKED = IPVS_FLAGS.scheduler1;
+/** Schedulers that heed weights; what does not is replaced for a Service with weights. */
+const HEEDING: readonly string[] = ['wrr', 'wlc', 'sed', 'nq', 'lblc', 'lblcr', 'mh', 'sh'];
+const LEAST_CONNECTIONS = 'lc';
+
+/** The scheduler of Services with weights. */
+export function weighingScheduler(scheduler: string): string {
+  if (HEEDING.includes(scheduler)) return scheduler;
+  return scheduler === LEAST_CONNECTIONS ? 'wlc' : 'wrr';
+}
+
+/** How a Service's connections are hashed because it asks for it; null: it does not, or the kernel cannot. */
+export function askedHashing({ scheduler, flags }: IpvsServiceState): BalanceBy | null {
+  if (scheduler !== HASHING_SCHEDULER || (flags & ASKED) === 0) return null;
+  return (flags & IPVS_FLAGS.scheduler2) === 0 ? 'address' : 'address-port';
+}
+
+function schedulingOf(
+  { balance }: FrontendPlan,
+  { scheduler, lacking = [] }: Scheduling,
+): Pick<IpvsServiceState, 'scheduler' | 'flags'> {
+  const plain = { scheduler, flags: scheduler === PORT_HASHING ? IPVS_FLAGS.scheduler2 : 0 };
+  if (balance === null || balance === undefined) return plain;
+  if (balance.by !== 'random' && !lacking.includes(HASHING_SCHEDULER))
+    return { scheduler: HASHING_SCHEDULER, flags: ASKED | (balance.by === 'address' ? 0 : IPVS_FLAGS.scheduler2) };
+  const weighing = weighingScheduler(scheduler);
+  const isUnequal = !isUniform(balance.endpoints.weights);
+  return isUnequal && weighing !== scheduler && !lacking.includes(weighing) ? { scheduler: weighing, flags: 0 } : plain;
+}
+
 /** The virtual service of a frontend; null: it has none, since no connection to it is to find an endpoint or a refusal. */
-export function virtualService(frontend: FrontendPlan, { scheduler }: Scheduling): IpvsServiceState | null {
+export function virtualService(frontend: FrontendPlan, scheduling: Scheduling): IpvsServiceState | null {
   const { endpoints, whenEmpty, affinitySeconds, family, sourceRanges } = frontend;
   // ip_vs refuses what finds no destination before any rule can drop what the node itself sends.
   if (endpoints.count === 0 && (whenEmpty === 'drop' || sourceRanges !== null)) return null;
   const persistent = affinitySeconds === null ? 0 : IPVS_FLAGS.persistent;
+  const { scheduler, flags } = schedulingOf(frontend, scheduling);
   return {
     scheduler,
-    flags: persistent | (scheduler === PORT_HASHING ? IPVS_FLAGS.scheduler2 : 0),
+    flags: persistent | flags,
     timeoutSeconds: affinitySeconds ?? 0,
     prefixLength: addressLength(family) * 8,
   };

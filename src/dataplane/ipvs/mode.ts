@@ -31,6 +31,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     prefersLocal: true,
     servesLocalhost: false,
     balancesOnly: false,
+    shares: 'schedulers',
   }),
   footprint: IPVS_FOOTPRINT,
   metrics: {

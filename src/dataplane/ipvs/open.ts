@@ -12,7 +12,7 @@ import { IPVS_FOOTPRINT } from './footprint.js';
 import { printMessage, type IpvsMessage } from './print.js';
 import { renderTables } from './render.js';
 import { Timeouts } from './timeouts.js';
-import { requireMatches, tryScheduler, trySetsAndLink } from './trial.js';
+import { lackingSchedulers, requireMatches, tryScheduler, trySetsAndLink } from './trial.js';
 import { watchAddresses, type Looked } from './watch.js';
 
 function settingsOf({ ipvs }: ModeParts['config']): IpvsConfig {
@@ -31,6 +31,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   warnOfExcluded(settings, served, log);
   await requireMatches(addon, served);
   await tryScheduler(addon, settings.scheduler, served);
+  const lacking = await lackingSchedulers(addon, settings.scheduler, served);
   const onRules = (transaction: IptablesTransaction): void => {
     onTransaction(() => printTransaction(addon.iptables, transaction));
   };
@@ -42,7 +43,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const made = new Map<Family, Looked>();
   const dataplane = (family: Family): Reconciler<Look> => {
     const driver = new IpvsDriver({
-      ...{ addon, family, flavor, scheduler, excluded, now, onRules, onMessage },
+      ...{ addon, family, flavor, scheduler, lacking, excluded, now, onRules, onMessage },
       countsRefused: countsRefused(config),
       timeouts: family === served[0] ? timeouts : null,
     });

@@ -3,6 +3,7 @@ import { addressFromBytes, type Family } from '../../base/ip.js';
 import type { IpsetOperation, IpvsOperation, NativeAddon } from '../../native/contract.js';
 import { isNativeError, type NativeError } from '../../native/errors.js';
 import { ModeError } from '../mode.js';
+import { HASHING_SCHEDULER, weighingScheduler } from './frontends.js';
 import { LINK, SET_ROLES, setType } from './names.js';
 import { nameService, setCreation } from './wire.js';
 
@@ -17,27 +18,49 @@ const LOADING = ' (before 5.16 a kernel does not load it by itself: have the nod
 
 /** @throws ModeError when the kernel has no ip_vs or no such scheduler. Nothing stays changed. */
 export async function tryScheduler(
-  { ipvs }: Pick<NativeAddon, 'ipvs'>,
+  parts: Pick<NativeAddon, 'ipvs'>,
   scheduler: string,
   families: readonly Family[],
 ): Promise<void> {
+  if (await hasScheduler(parts, scheduler, families)) return;
+  throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
+}
+
+/** Of schedulers for what Services may ask for those that the kernel does not have. */
+export async function lackingSchedulers(
+  parts: Pick<NativeAddon, 'ipvs'>,
+  scheduler: string,
+  families: readonly Family[],
+): Promise<readonly string[]> {
+  const lacking: string[] = [];
+  for (const each of new Set([HASHING_SCHEDULER, weighingScheduler(scheduler)]))
+    if (each !== scheduler && !(await hasScheduler(parts, each, families))) lacking.push(each);
+  return lacking;
+}
+
+/** @throws ModeError when the kernel has no ip_vs. */
+async function hasScheduler(
+  { ipvs }: Pick<NativeAddon, 'ipvs'>,
+  scheduler: string,
+  families: readonly Family[],
+): Promise<boolean> {
   const state = { scheduler, flags: 0, timeoutSeconds: 0, prefixLength: 32 };
   const remove: IpvsOperation = { type: 'service', verb: 'delete', service: TRIAL, state: null };
   try {
     const held = await Promise.all(families.map((family) => ipvs.ipvsServices(family)));
-    if (held.flat().some((service) => service.scheduler === scheduler)) return;
+    if (held.flat().some((service) => service.scheduler === scheduler)) return true;
     // What a process left that was killed during its trial would be in the way, and says nothing of the scheduler.
     const trial: IpvsOperation = { type: 'service', verb: 'new', service: TRIAL, state };
     const applied = await ipvs.ipvsApply([remove, trial, remove]);
     const refused = applied.refused.find(({ index }) => index === 1);
     // Another process tries at this moment. A scheduler that is not there every virtual service tells of.
-    if (refused === undefined || refused.errno === 'EEXIST') return;
+    if (refused === undefined || refused.errno === 'EEXIST') return true;
     if (refused.errno !== 'ENOENT') throw refused;
   } catch (error) {
     const advice = isNativeError(error) && error.errno === 'ENOENT' ? LOADING : '';
     throw new ModeError(`ip_vs cannot be used: ${messageOf(error)}${advice}`);
   }
-  throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
+  return false;
 }
 
 /** Of rules, with the modules that have them. */

@@ -21,6 +21,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     retriesAttempts: false,
     servesLocalhost: false,
     balancesOnly: false,
+    shares: 'schedulers',
   },
 };
 
@@ -42,6 +43,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsProcess> {
   /** Milliseconds. */
   now = 0;
   scheduler = 'rr';
+  lacking: readonly string[] = [];
   excluded = ['203.0.113.0/24'];
   countsRefused = false;
   /** What was sent beside rules, and of rules the chains. */
@@ -60,9 +62,9 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsProcess> {
   }
 
   protected process(): IpvsProcess {
-    const { family, scheduler } = this;
+    const { family, scheduler, lacking } = this;
     const driver = new IpvsDriver({
-      ...{ addon: this.kernel.addon, family, scheduler, flavor: 'nft' },
+      ...{ addon: this.kernel.addon, family, scheduler, lacking, flavor: 'nft' },
       excluded: this.excluded.map(prefix),
       timeouts: null,
       countsRefused: this.countsRefused,
