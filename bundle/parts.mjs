@@ -27,7 +27,7 @@ const PARTS = {
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: ['commands', 'diff', 'page', 'selftest', 'services', 'watch-status'].map((name) => `src/cli/${name}.ts`),
+    entries: ['commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map((name) => `src/cli/${name}.ts`),
     uses: ['manifests'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },

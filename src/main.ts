@@ -68,6 +68,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'status':
     case 'services':
     case 'selftest':
+    case 'top':
     case 'ui':
       return await runConfigured(loaded, argv);
   }
@@ -105,7 +106,7 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'selftest', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
+    ['status', 'services', 'selftest', 'top', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   return log;
 }
@@ -148,6 +149,10 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'selftest': {
       const { selftest } = await import('./cli/selftest.js');
       return await selftest(loaded, await machine(), write);
+    }
+    case 'top': {
+      const { top } = await import('./cli/top.js');
+      return await top(loaded, process.stdout.isTTY, write);
     }
     case 'status':
       if (loaded.watch) {

@@ -456,6 +456,7 @@ export class NodeProxy {
       lend: (rows) => this.lend(rows),
       silentListeners: () => this.listeners.silent(),
       attempts: this.attempts,
+      traffic: () => this.followers.telemetry?.traffic() ?? null,
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };
   }

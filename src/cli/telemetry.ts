@@ -8,7 +8,7 @@ import type { SyncReport } from '../dataplane/contract.js';
 import type { ConntrackAddon } from '../native/contract.js';
 import type { MetricFamily } from '../observe/exposition.js';
 import { ProgrammingTimes } from '../observe/telemetry/programming-times.js';
-import { ServiceSeries, type PortTraffic } from '../observe/telemetry/service-series.js';
+import { ServiceSeries, type PortTraffic, type ServiceTraffic } from '../observe/telemetry/service-series.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import { attemptFamilies } from '../observe/telemetry/attempt-series.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
@@ -99,6 +99,11 @@ class Telemetry implements ServiceTelemetry {
   trafficOf(service: ObjectKey): readonly PortTraffic[] {
     void this.collect();
     return this.series.trafficOf(service);
+  }
+
+  async traffic(): Promise<readonly ServiceTraffic[]> {
+    await this.collect();
+    return this.series.traffic();
   }
 
   stop(): void {

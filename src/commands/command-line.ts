@@ -29,6 +29,31 @@ const SECONDS = {
   initial: '2',
 } as const;
 
+const TOP_OUTPUT = { ...OUTPUT, value: 'table|json|yaml', initial: 'table' } as const;
+const INTERVAL = { ...SECONDS, help: 'time between two looks, 1 to 60' } as const;
+
+const COUNT = {
+  name: 'count',
+  type: 'int32',
+  help: 'how many tables are printed; 0: until it is interrupted',
+  initial: '0',
+} as const;
+
+const SORT = {
+  name: 'sort',
+  type: 'string',
+  value: 'connections|bytes|refused',
+  help: 'what comes first',
+  initial: 'connections',
+} as const;
+
+const ENDPOINTS = {
+  name: 'endpoints',
+  type: 'bool',
+  help: 'endpoints, too; the process has to count them (--service-telemetry-endpoints)',
+  initial: 'false',
+} as const;
+
 const PROBLEMS = {
   name: 'problems',
   type: 'bool',
@@ -42,6 +67,8 @@ const LIMIT = {
   help: 'how many are listed; 0: all',
   initial: '500',
 } as const;
+
+const TOP_LIMIT = { ...LIMIT, initial: '20' } as const;
 
 const WATCH = {
   name: 'watch',
@@ -119,6 +146,7 @@ export const CONFIGURED_COMMANDS = {
   services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
   explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
+  top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },
   ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
 } as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
 

@@ -120,6 +120,19 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       2: 'nothing could be tried, no process answers, or the command line is wrong',
     },
   },
+  top: {
+    summary: 'show the busiest Services and endpoints: connections, bytes and refusals per second',
+    operands: '',
+    about: [
+      'The running process has to count them (--service-telemetry). Refusals are packets, dropped ones with them.',
+    ],
+    examples: [
+      { line: 'pointsman top', says: 'again and again, as top(1)' },
+      { line: 'pointsman top --sort refused --count 1', says: 'whose clients are turned away, once' },
+      { line: 'pointsman top --endpoints --sort bytes', says: 'which endpoints carry the most' },
+    ],
+    exits: { 0: 'it is printed', 1: null, 2: NO_ANSWER },
+  },
   ui: {
     summary: 'serve a page about the running proxy to browsers on this machine',
     operands: '',

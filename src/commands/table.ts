@@ -11,6 +11,7 @@ const ORDER = [
   'services',
   'explain',
   'selftest',
+  'top',
   'nodes',
   'diff',
   'plan',

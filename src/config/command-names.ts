@@ -8,6 +8,7 @@ export const SUBCOMMANDS = [
   'services',
   'explain',
   'selftest',
+  'top',
   'ui',
 ] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
@@ -18,6 +19,8 @@ export type CommandName = (typeof COMMAND_NAMES)[number];
 
 /** Flags that only commands have. */
 export type CommandFlagName =
+  | 'count'
+  | 'endpoints'
   | 'from'
   | 'heap-snapshot'
   | 'limit'
@@ -28,4 +31,5 @@ export type CommandFlagName =
   | 'problems'
   | 'seconds'
   | 'selector'
+  | 'sort'
   | 'watch';

@@ -71,6 +71,16 @@ export type LoadedConfig =
       readonly output: OutputForm | 'junit';
       readonly seconds: number;
     } & Loaded)
+  /** `seconds`: between two looks. `count`: how many tables; 0: until it is interrupted. `limit`: rows of each. */
+  | ({
+      readonly command: 'top';
+      readonly output: OutputForm;
+      readonly seconds: number;
+      readonly count: number;
+      readonly sort: 'connections' | 'bytes' | 'refused';
+      readonly endpoints: boolean;
+      readonly limit: number;
+    } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
@@ -191,6 +201,17 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
       seconds: readSeconds(line),
       ...loaded,
     };
+  if (command === 'top')
+    return {
+      command,
+      output,
+      seconds: readSeconds(line),
+      count: numberFlag(line, 'count') ?? 0,
+      sort: readOrder(line),
+      endpoints: isFlagSet(line, 'endpoints'),
+      limit: numberFlag(line, 'limit') ?? 0,
+      ...loaded,
+    };
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
   if (command === 'explain')
@@ -206,6 +227,15 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
     };
   if (command !== 'write-config') return { command, ...loaded };
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
+}
+
+const ORDERS = ['connections', 'bytes', 'refused'] as const;
+
+function readOrder(line: CommandLine): (typeof ORDERS)[number] {
+  const text = textFlag(line, 'sort');
+  const order = ORDERS.find((each) => each === text);
+  if (order !== undefined) return order;
+  throw new ConfigError('CONFIG_USAGE', null, [invalid('--sort', text, `must be one of ${ORDERS.join(', ')}`)]);
 }
 
 const MOST_SECONDS = 60;

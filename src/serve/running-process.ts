@@ -10,7 +10,7 @@ import type { Host } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
 import type { SilentListener } from '../observe/observations.js';
-import type { PortTraffic } from '../observe/telemetry/service-series.js';
+import type { PortTraffic, ServiceTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { ObjectKey, Row } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
@@ -51,6 +51,8 @@ export interface RunningProcess {
     readonly ask: () => Promise<AttemptsSeen>;
     readonly seen: () => AttemptsSeen | null;
   };
+  /** Of all Services; null: it is not counted. */
+  readonly traffic: () => Promise<readonly ServiceTraffic[]> | null;
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** Addresses of ours that are not served. */

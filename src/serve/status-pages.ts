@@ -5,6 +5,8 @@ import type { StatusAnswer } from './status-socket.js';
 /** Where the status socket serves what, and how it is asked. */
 export const STATUS_PAGE = '/status';
 export const EXPLAIN_PAGE = '/explain';
+/** What goes through Services, where it is counted. */
+export const TRAFFIC_PAGE = '/traffic';
 /** Serves a Service of the test itself while the asker is connected. */
 export const SELFTEST_PAGE = '/selftest';
 /** Holds every credential that the process has, so it is served here alone. */
@@ -17,6 +19,7 @@ export function statusPages(
   return new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
     [STATUS_PAGE, (query: URLSearchParams) => answerStatus(running, query)],
     [EXPLAIN_PAGE, (query: URLSearchParams) => answerExplain(running, query)],
+    [TRAFFIC_PAGE, () => answerTraffic(running)],
     [SELFTEST_PAGE, (query: URLSearchParams) => answerSelftest(running, query)],
     [HEAP_SNAPSHOT_PAGE, answerHeapSnapshot],
   ]);
@@ -32,6 +35,12 @@ async function answerStatus(running: RunningProcess, query: URLSearchParams): Pr
   // Loaded only when it is asked for.
   const { statusAnswer } = await import('./status-answer.js');
   return statusAnswer(running, query.get('output'));
+}
+
+async function answerTraffic(running: RunningProcess): Promise<StatusAnswer> {
+  const services = await running.traffic();
+  if (services === null) return { status: 400, text: 'traffic is not counted: set --service-telemetry' };
+  return { status: 200, text: JSON.stringify({ services }) };
 }
 
 async function answerSelftest(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {

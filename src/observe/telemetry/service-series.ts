@@ -17,6 +17,11 @@ export interface PortTraffic extends FlowTraffic {
   readonly refused: readonly Refused[];
 }
 
+/** The same with the Service. */
+export interface ServiceTraffic extends PortTraffic {
+  readonly service: ObjectKey;
+}
+
 /** Packets that got no further, of one verdict and reason. */
 export type Refused = Omit<RefusedPackets, 'frontend'>;
 
@@ -100,13 +105,15 @@ export class ServiceSeries {
 
   /** Of one Service; what is not told apart is not there. */
   trafficOf(service: ObjectKey): readonly PortTraffic[] {
-    return [...this.ports.values()]
-      .filter((series) => series.service === service)
-      .map(({ port, protocol, sum, endpoints, refused }) => ({
-        ...{ port, protocol, ...sum },
-        endpoints: [...endpoints].map(([endpoint, each]) => ({ endpoint, ...each })),
-        refused: [...refused.values()],
-      }));
+    return [...this.ports.values()].filter((series) => series.service === service).map(portTraffic);
+  }
+
+  /** Of all Services; the last is of those that are not told apart, where there are some. */
+  traffic(): readonly ServiceTraffic[] {
+    const all = [...this.ports.values()].map((series) => ({ service: series.service, ...portTraffic(series) }));
+    if (!this.isRestUsed) return all;
+    const refused = [...this.restRefused.values()];
+    return [...all, { service: OTHER, port: '', protocol: 'TCP', ...this.rest, endpoints: [], refused }];
   }
 
   families(): readonly MetricFamily[] {
@@ -149,6 +156,14 @@ export class ServiceSeries {
     }
     return sum;
   }
+}
+
+function portTraffic({ port, protocol, sum, endpoints, refused }: PortSeries): PortTraffic {
+  return {
+    ...{ port, protocol, ...sum },
+    endpoints: [...endpoints].map(([endpoint, each]) => ({ endpoint, ...each })),
+    refused: [...refused.values()],
+  };
 }
 
 function keyOf({ servicePort, protocol }: Pick<FrontendPlan, 'servicePort' | 'protocol'>): string {

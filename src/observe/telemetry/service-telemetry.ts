@@ -1,7 +1,7 @@
 import type { ObjectKey } from '../../state/rows.js';
 import type { ChangeFollower } from '../change-follower.js';
 import type { MetricFamily } from '../exposition.js';
-import type { PortTraffic } from './service-series.js';
+import type { PortTraffic, ServiceTraffic } from './service-series.js';
 
 /** What goes through Services, and what does not, counted. */
 export interface ServiceTelemetry extends ChangeFollower {
@@ -9,5 +9,7 @@ export interface ServiceTelemetry extends ChangeFollower {
   families(): Promise<readonly MetricFamily[]>;
   /** What was known a moment ago; who asks again learns of what came since. */
   trafficOf(service: ObjectKey): readonly PortTraffic[];
+  /** Of all Services, as it is now. */
+  traffic(): Promise<readonly ServiceTraffic[]>;
   stop(): void;
 }

@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseMapping } from '../base/mapping.js';
+import { CLEARED, redrawn } from '../base/redraw.js';
+import type { LoadedConfig } from '../config/load.js';
+import type { ServiceTraffic } from '../observe/telemetry/service-series.js';
+import { formatted } from '../serve/formatted.js';
+import { TRAFFIC_PAGE } from '../serve/status-pages.js';
+import { ask, AskError } from './ask.js';
+import { columns } from './print-services.js';
+
+type Asked = Extract<LoadedConfig, { readonly command: 'top' }>;
+export type TopOrder = 'connections' | 'bytes' | 'refused';
+
+/** What went through a Service port or to one of its endpoints, per second. */
+export interface TopRow {
+  /** `namespace/name:port/protocol`. */
+  readonly servicePort: string;
+  /** Null: all of them. */
+  readonly endpoint: string | null;
+  readonly connections: number;
+  /** There and back. */
+  readonly bytes: number;
+  /** Packets that got no further, dropped ones with them. */
+  readonly refused: number;
+}
+
+interface Sample {
+  readonly at: number;
+  readonly rows: ReadonlyMap<string, TopRow>;
+}
+
+/**
+ * Shows what goes through Services, the busiest first, again and again. The exit status.
+ *
+ * @throws AskError
+ */
+export async function top(asked: Asked, isTerminal: boolean, write: (text: string) => Promise<void>): Promise<0> {
+  if (isTerminal) await write(CLEARED);
+  let before = await take(asked);
+  for (let count = 0; asked.count === 0 || count < asked.count; count++) {
+    await sleep(asked.seconds * 1000);
+    const now = await take(asked);
+    const rows = ratesOf(before.rows, now.rows, (now.at - before.at) / 1000);
+    const text = formatted(busiest(rows, asked.sort), asked.output, (all) => printTop(all, asked.limit));
+    await write(isTerminal ? redrawn(text) : count === 0 ? text : `\n${text}`);
+    before = now;
+  }
+  return 0;
+}
+
+async function take({ config, endpoints }: Asked): Promise<Sample> {
+  const { text } = await ask(config.statusSocket, TRAFFIC_PAGE);
+  const services = parseMapping(text)?.['services'];
+  if (!Array.isArray(services)) throw new AskError(`an answer on --status-socket that is none: ${text.slice(0, 200)}`);
+  return { at: performance.now(), rows: rowsOf(services as readonly ServiceTraffic[], endpoints) };
+}
+
+/** Sums since the process counts, by Service port and endpoint. */
+export function rowsOf(services: readonly ServiceTraffic[], withEndpoints: boolean): ReadonlyMap<string, TopRow> {
+  const rows = services.flatMap(({ service, port, protocol, endpoints, refused, ...sum }): readonly TopRow[] => {
+    const servicePort = `${service}${port === '' ? '' : `:${port}`}/${protocol}`;
+    const packets = refused.reduce((all, each) => all + each.packets, 0);
+    return [
+      { servicePort, endpoint: null, ...amounts(sum), refused: packets },
+      ...(withEndpoints
+        ? endpoints.map(({ endpoint, ...each }) => ({ servicePort, endpoint, ...amounts(each), refused: 0 }))
+        : []),
+    ];
+  });
+  return new Map(rows.map((row) => [`${row.servicePort} ${row.endpoint ?? ''}`, row]));
+}
+
+function amounts({
+  connections,
+  requestBytes,
+  replyBytes,
+}: Pick<ServiceTraffic, 'connections' | 'requestBytes' | 'replyBytes'>): Pick<TopRow, 'connections' | 'bytes'> {
+  return { connections, bytes: requestBytes + replyBytes };
+}
+
+/** What came on top in between, per second. What is new began with nothing; what a restart set back begins anew. */
+export function ratesOf(
+  before: ReadonlyMap<string, TopRow>,
+  now: ReadonlyMap<string, TopRow>,
+  seconds: number,
+): readonly TopRow[] {
+  return [...now].map(([key, row]) => {
+    const former = before.get(key);
+    const rate = (of: TopOrder): number => {
+      const first = former?.[of] ?? 0;
+      return (row[of] - (first <= row[of] ? first : 0)) / seconds;
+    };
+    return { ...row, connections: rate('connections'), bytes: rate('bytes'), refused: rate('refused') };
+  });
+}
+
+/** Those with any traffic, the greatest first. */
+export function busiest(rows: readonly TopRow[], sort: TopOrder): readonly TopRow[] {
+  return rows
+    .filter(({ connections, bytes, refused }) => connections + bytes + refused > 0)
+    .sort((one, other) => other[sort] - one[sort] || (one.servicePort < other.servicePort ? -1 : 1));
+}
+
+const HEADER = ['SERVICE', 'ENDPOINT', 'CONNECTIONS/S', 'BYTES/S', 'REFUSED/S'];
+
+/** @param limit how many; 0: all. */
+export function printTop(rows: readonly TopRow[], limit: number): readonly string[] {
+  const shown = limit === 0 ? rows : rows.slice(0, limit);
+  const more = rows.length - shown.length;
+  return [
+    ...(rows.length === 0 ? ['no traffic'] : columns([HEADER, ...shown.map(cells)])),
+    ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
+  ];
+}
+
+function cells({ servicePort, endpoint, connections, bytes, refused }: TopRow): readonly string[] {
+  return [servicePort, endpoint ?? '', connections.toFixed(1), printBytes(bytes), refused.toFixed(1)];
+}
+
+const UNITS = ['', 'Ki', 'Mi', 'Gi'];
+
+function printBytes(bytes: number): string {
+  const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(bytes, 1)) / 10)));
+  return `${(bytes / 1024 ** step).toFixed(step === 0 ? 0 : 1)}${UNITS[step] ?? ''}`;
+}
