@@ -7,14 +7,8 @@ import { parseHnsNetwork, type HnsNetworkChoice } from './hns-network.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import type { EventRates } from './event-rates.js';
-import {
-  activeSection,
-  LINUX_MODES,
-  masqueradingSection,
-  PRIMARY,
-  WINDOWS_MODES,
-  type ProxyMode,
-} from './effective.js';
+import { PRIMARY } from './checks.js';
+import { activeSection, LINUX_MODES, masqueradingSection, WINDOWS_MODES, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';

@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import { messageOf } from '../base/error-message.js';
 import { YamlError } from '../base/yaml.js';
-import { decodeConfiguration, findConfiguration } from './decode.js';
+import { decodeConfiguration, findConfiguration, type ConfigurationFile } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { ConfigError, joinProblems } from './errors.js';
 import { isDropIn, type ConfigFiles } from './files.js';
 import { describeCluster, fillClusterCIDR, type ClusterConfiguration } from './kubeadm.js';
-import type { Findings } from './reader.js';
+import { printProblem, type Report } from './tables/report.js';
+import { STRICT } from './tables/settings.js';
 import { withoutPlaceholders } from './written-out.js';
 import { Mapping } from './yaml.js';
 
@@ -43,7 +44,7 @@ export function readConfiguration({ file, directory }: ConfigurationPaths, files
   const merged = layers.reduce((below, { mapping }) => below.merge(mapping), new Mapping([]));
   const cluster = layers.findLast((layer) => layer.cluster !== null)?.cluster ?? null;
   const filled = cluster === null ? merged : fillClusterCIDR(merged, cluster);
-  const document = decodeConfiguration(filled, { strict: [], fatal: [] });
+  const document = decodeConfiguration(filled);
   return {
     document,
     warnings: [
@@ -55,12 +56,10 @@ export function readConfiguration({ file, directory }: ConfigurationPaths, files
 }
 
 /** The problem with the file that set the field it is about, when several could have. */
-export function attribute(problem: string, layers: readonly Layer[]): string {
-  const field = problem.startsWith(`${KIND}.`) ? /^[\w.]+/.exec(problem.slice(KIND.length + 1))?.[0] : undefined;
-  if (field === undefined || layers.length < 2) return problem;
-  const path = field.split('.');
-  const layer = layers.findLast(({ mapping }) => mapping.has(path));
-  return layer === undefined ? problem : `${problem} (from ${layer.path})`;
+export function attribute(problem: Report, layers: readonly Layer[]): string {
+  const [, ...path] = problem.path.replace(/\[.*/, '').split('.');
+  const layer = layers.length < 2 ? undefined : layers.findLast(({ mapping }) => mapping.has(path));
+  return `${printProblem(problem)}${layer === undefined ? '' : ` (from ${layer.path})`}`;
 }
 
 function listDropIns(directory: string, files: ConfigFiles): readonly string[] {
@@ -74,11 +73,12 @@ function listDropIns(directory: string, files: ConfigFiles): readonly string[] {
 
 function readLayer(path: string, files: ConfigFiles): Layer {
   const found = find(path, readText(path, files));
-  const findings: Findings = { strict: [], fatal: [] };
-  decodeConfiguration(found.mapping, findings);
-  if (findings.fatal.length > 0) throw decodeError(path, [...findings.fatal, ...findings.strict]);
+  const problems: Report[] = [];
+  decodeConfiguration(found.mapping, (problem) => problems.push(problem));
+  const strict = problems.filter(({ rule }) => STRICT.includes(rule)).map(printStrict);
+  const fatal = problems.filter(({ rule }) => !STRICT.includes(rule)).map(printProblem);
+  if (fatal.length > 0) throw decodeError(path, [...fatal, ...strict]);
   const { passedOver, cluster } = found;
-  const { strict } = findings;
   const { mapping, doubtful } = withoutPlaceholders(found.mapping);
   const warnings = [
     ...(doubtful.length > 0
@@ -92,6 +92,11 @@ function readLayer(path: string, files: ConfigFiles): Layer {
   return { path, mapping, cluster, warnings };
 }
 
+/** What kube-proxy's lenient decoding passes over: a name in another case is as unknown to it as any. */
+function printStrict({ rule, path }: Report): string {
+  return `${path}: ${rule === 'duplicate-field' ? 'field is set twice, the last one counts' : 'unknown field'}`;
+}
+
 function readText(path: string, files: ConfigFiles): string {
   try {
     return files.read(path);
@@ -100,11 +105,11 @@ function readText(path: string, files: ConfigFiles): string {
   }
 }
 
-function find(path: string, text: string): Exclude<ReturnType<typeof findConfiguration>, readonly string[]> {
+function find(path: string, text: string): ConfigurationFile {
   try {
     const found = findConfiguration(text);
     if ('mapping' in found) return found;
-    throw decodeError(path, found);
+    throw decodeError(path, found.map(printProblem));
   } catch (error) {
     throw error instanceof YamlError ? decodeError(path, [error.message]) : error;
   }

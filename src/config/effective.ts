@@ -1,11 +1,6 @@
-import {
-  CONTENT_TYPES,
-  DEFAULT_BURST,
-  DEFAULT_QPS,
-  type KubeProxyConfiguration,
-  type SyncPeriods,
-} from './document.js';
-import { durationFromNanoseconds } from './duration.js';
+import { CONTENT_TYPES, PRIMARY } from './checks.js';
+import { DEFAULT_BURST, DEFAULT_QPS, KUBE_PROXY, type KubeProxyConfiguration } from './document.js';
+import { withoutInactive } from './tables/settings.js';
 
 export const LINUX_MODES = ['iptables', 'ipvs', 'nftables'] as const;
 
@@ -25,9 +20,6 @@ export function defaultMode(platform: NodeJS.Platform): ProxyMode {
 
 /** The endpoint of the node itself where none is named (behaviour CL-44). */
 const ROOT_ENDPOINT = 'cbr0';
-
-/** The word for "the node's own primary addresses" in nodePortAddresses. */
-export const PRIMARY = 'primary';
 
 /** Fills in what depends on the platform and the mode. */
 export function applyPlatformDefaults(
@@ -55,45 +47,23 @@ export function activeSection(document: KubeProxyConfiguration): 'nftables' | 'i
   return document.mode === 'nftables' || document.mode === 'ipvs' ? document.mode : 'iptables';
 }
 
-/** The section that flags without one of their own mean, such as --masquerade-all. */
-export function flagSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
-  return document.mode === 'nftables' ? 'nftables' : 'iptables';
-}
-
 /** The section whose masquerading acts: ipvs mode shares that of the iptables section. */
 export function masqueradingSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
   return document.mode === 'nftables' ? 'nftables' : 'iptables';
 }
 
 /**
- * What is in force: without what does not act in the document's mode but would look as if it did, sync periods and masqueradeAll of the other sections,
- * and with the defaults in place of zeros that Kubernetes' client library takes for them.
+ * What is in force: without what does not act in the document's mode but would look as if it did, and with the defaults in place of zeros that Kubernetes'
+ * client library takes for them.
  */
 export function inForce(document: KubeProxyConfiguration): KubeProxyConfiguration {
-  const active = activeSection(document);
-  const masquerading = masqueradingSection(document);
-  const none = durationFromNanoseconds(0n);
-  const periods = (section: 'nftables' | 'ipvs' | 'iptables'): SyncPeriods =>
-    section === active ? document[section] : { syncPeriod: none, minSyncPeriod: none };
-  const masqueradeAll = (section: 'nftables' | 'iptables'): boolean =>
-    section === masquerading && document[section].masqueradeAll;
-  const { iptables, ipvs, nftables, clientConnection } = document;
-  const { qps, burst, contentType } = clientConnection;
-  return {
-    ...document,
-    clientConnection: {
-      ...clientConnection,
-      qps: qps || DEFAULT_QPS,
-      burst: burst || DEFAULT_BURST,
-      // A file's empty text means protobuf and is filled in where it is read. Only a flag leaves one here.
-      contentType: contentType || CONTENT_TYPES[1],
-    },
-    iptables: { ...iptables, ...pickPeriods(periods('iptables')), masqueradeAll: masqueradeAll('iptables') },
-    ipvs: { ...ipvs, ...pickPeriods(periods('ipvs')) },
-    nftables: { ...nftables, ...pickPeriods(periods('nftables')), masqueradeAll: masqueradeAll('nftables') },
+  const { qps, burst, contentType } = document.clientConnection;
+  const clientConnection = {
+    ...document.clientConnection,
+    qps: qps || DEFAULT_QPS,
+    burst: burst || DEFAULT_BURST,
+    // A file's empty text means protobuf and is filled in where it is read. Only a flag leaves one here.
+    contentType: contentType || CONTENT_TYPES[1],
   };
-}
-
-function pickPeriods({ syncPeriod, minSyncPeriod }: SyncPeriods): SyncPeriods {
-  return { syncPeriod, minSyncPeriod };
+  return withoutInactive(KUBE_PROXY, { ...document, clientConnection }, document.mode);
 }

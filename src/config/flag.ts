@@ -1,21 +1,15 @@
-import type { KubeProxyConfiguration } from './document.js';
 import type { FlagType, FlagValue } from './flag-values.js';
 
-/** One row of the command line. */
-export interface Flag {
+/** What a flag is to the command line. */
+interface FlagText {
   /** With dashes; underscores are accepted in their place. */
   readonly name: string;
   readonly aliases?: readonly string[];
   /** One letter. */
   readonly short?: string;
-  readonly type: FlagType;
   /** What stands for the value in the usage text; absent: the type's own word. */
   readonly value?: string;
   readonly help: string;
-  /** What it counts as when it is not given, as it is printed. */
-  readonly initial: string;
-  /** Puts the value into the configuration; absent for flags that are not part of it. */
-  readonly set?: FlagSetter;
   /** Whether it counts beside --config; flags that are not part of the configuration always do. */
   readonly overridesFile?: boolean;
   /** It acts on this platform alone: on others it sets nothing, and the remark is said. On it there is nothing to remark. */
@@ -28,4 +22,21 @@ export interface Flag {
   readonly url?: boolean;
 }
 
-export type FlagSetter = (document: KubeProxyConfiguration, value: FlagValue) => KubeProxyConfiguration;
+/** One row of the command line. */
+export interface Flag extends FlagText {
+  readonly type: FlagType;
+  /** What it counts as when it is not given, as it is printed. */
+  readonly initial: string;
+  /** Puts the value into the configuration; absent for flags that are not part of it. */
+  readonly set?: <D extends object>(document: D, value: FlagValue) => D;
+}
+
+/** What a field says of the flag that sets it: its type and what it counts as are the field's, where they are not given. */
+export interface FlagRow extends FlagText {
+  readonly type?: FlagType;
+  readonly initial?: string;
+  /** Whether empty text changes nothing. */
+  readonly ignoresEmpty?: true;
+  /** Spells its text as the field has it. */
+  readonly spell?: (text: string) => string;
+}

@@ -28,6 +28,7 @@ import { describeIneffective } from './ineffective.js';
 import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
 import { readSurroundings } from './surroundings.js';
+import { printProblem } from './tables/report.js';
 import { validateConfiguration } from './validate.js';
 import { KUBERNETES_VERSION } from './version.js';
 import { printConfiguration } from './write.js';
@@ -165,8 +166,8 @@ export function loadLine(
       ...source.warnings,
       ...flagWarnings(source.document, line, fileFlag, platform),
       ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${defaultMode(platform)}`] : []),
-      ...describeIneffective(defaulted, config.kubernetes !== null),
-      ...describeLimitations(defaulted),
+      ...describeIneffective(defaulted, config.kubernetes !== null).map(printProblem),
+      ...describeLimitations(defaulted).map(printProblem),
       ...surroundings.warnings,
     ],
     version: reportedVersion,
@@ -288,8 +289,11 @@ function validateSource(
 ): string[] {
   const problems = validateConfiguration(document, platform);
   if (problems.length === 0) return [];
-  const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read, platform), platform));
-  return problems.map((problem) => (ofFiles.has(problem) ? attribute(problem, layers) : problem));
+  const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read, platform), platform).map(printProblem));
+  return problems.map((problem) => {
+    const text = printProblem(problem);
+    return ofFiles.has(text) ? attribute(problem, layers) : text;
+  });
 }
 
 function sourceProblems(line: CommandLine, command: Command): string[] {

@@ -50,7 +50,7 @@ export function flagWarnings(
 
 /** Fields that a file sets and a flag sets otherwise. Entries of --vmodule are put before the file's and replace none. */
 function replacedFields(document: KubeProxyConfiguration, line: CommandLine): readonly string[] {
-  const defaults = decodeConfiguration(new Mapping([]), { strict: [], fatal: [] });
+  const defaults = decodeConfiguration(new Mapping([]));
   const ofFile = new Set(differences(KIND, defaults, document).map(({ field }) => field));
   return CONFIGURATION_FLAGS.flatMap(({ name, type, set, overridesFile }) => {
     const value = line.given.get(name);

@@ -1,5 +1,7 @@
 import type { Config } from './config.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
+import type { Report } from './tables/report.js';
+import { remarked } from './tables/settings.js';
 
 /**
  * What schedulers of ip_vs do to new connections although some endpoint could take them: endpoints that take connections have weight 1 or more, those that drain
@@ -19,9 +21,9 @@ function schedulerLimitation(scheduler: string): string | null {
 }
 
 /** A warning about the field. */
-export function describeLimitations({ mode, ipvs }: Pick<KubeProxyConfiguration, 'mode' | 'ipvs'>): readonly string[] {
+export function describeLimitations({ mode, ipvs }: Pick<KubeProxyConfiguration, 'mode' | 'ipvs'>): readonly Report[] {
   const limitation = mode === 'ipvs' ? schedulerLimitation(ipvs.scheduler) : null;
-  return limitation === null ? [] : [`${KIND}.ipvs.scheduler: ${limitation}`];
+  return limitation === null ? [] : [remarked(`${KIND}.ipvs.scheduler`, 'limitation', limitation)];
 }
 
 /** What the configuration in force asks for and the kernel does not do well, in a sentence; null: nothing is known. */

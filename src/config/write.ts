@@ -1,5 +1,6 @@
 import { yamlLibrary } from '../base/yaml-library.js';
-import type { KubeProxyConfiguration } from './document.js';
+import { KUBE_PROXY, type KubeProxyConfiguration } from './document.js';
+import { written } from './tables/settings.js';
 
 /**
  * The document as YAML the way kube-proxy writes it: every field, keys in alphabetical order, fields that Kubernetes marks as optional
@@ -15,23 +16,5 @@ export function printConfiguration(document: KubeProxyConfiguration): string {
 
 /** What of the document is shown, to be written as YAML or as JSON. */
 export function configurationFields(document: KubeProxyConfiguration): Readonly<Record<string, unknown>> {
-  const { featureGates, windowsRunAsService, logging, ...always } = document;
-  const { vmodule, options, ...log } = logging;
-  return {
-    ...always,
-    ...(Object.keys(featureGates).length > 0 ? { featureGates } : {}),
-    ...(windowsRunAsService ? { windowsRunAsService } : {}),
-    logging: {
-      ...log,
-      ...(vmodule.length > 0 ? { vmodule } : {}),
-      options: { json: printStreamOptions(options.json), text: printStreamOptions(options.text) },
-    },
-  };
-}
-
-function printStreamOptions({
-  splitStream,
-  infoBufferSize,
-}: KubeProxyConfiguration['logging']['options']['json']): object {
-  return { infoBufferSize, ...(splitStream ? { splitStream } : {}) };
+  return written(KUBE_PROXY, document);
 }

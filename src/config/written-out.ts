@@ -1,20 +1,7 @@
+import { KUBE_PROXY } from './document.js';
 import { parseDuration } from './duration.js';
+import { leaves } from './tables/settings.js';
 import { Mapping } from './yaml.js';
-
-type FieldPath = readonly [section: string | null, field: string];
-
-/** Fields that v1alpha1's own types cannot leave out when they are written: a zero stands for unset there. */
-const PERIODS: readonly FieldPath[] = [
-  [null, 'configSyncPeriod'],
-  ['iptables', 'syncPeriod'],
-  ['ipvs', 'syncPeriod'],
-  ['nftables', 'syncPeriod'],
-  ['logging', 'flushFrequency'],
-];
-const LIMITS: readonly FieldPath[] = [
-  ['clientConnection', 'qps'],
-  ['clientConnection', 'burst'],
-];
 
 /** What every release's types write, whatever is set. Nobody else writes all of them. */
 const ALWAYS_WRITTEN = [
@@ -49,15 +36,15 @@ export interface Meant {
 export function withoutPlaceholders(document: Mapping): Meant {
   const isWhole = ALWAYS_WRITTEN.every((field) => document.entries.has(field));
   if (!isWhole && !saysUnset(document)) return { mapping: document, doubtful: [] };
-  const zeros = [...PERIODS, ...(isWhole ? LIMITS : [])].filter(([section, field]) =>
-    isZero(document.at(section === null ? [field] : [section, field])),
-  );
-  const mapping = zeros.reduce((below, [section, field]) => {
-    const unset = new Mapping([[field, null]]);
-    return below.merge(section === null ? unset : new Mapping([[section, unset]]));
-  }, document);
-  const doubtful = zeros.map(([section, field]) => (section === null ? field : `${section}.${field}`));
-  return { mapping, doubtful: isWhole ? [] : doubtful };
+  const zeros = leaves(KUBE_PROXY)
+    .filter(({ field: { unsetAsZero } }) => unsetAsZero === 'where something is unset' || (isWhole && unsetAsZero))
+    .filter(({ path }) => isZero(document.at(path)));
+  const mapping = zeros.reduce((below, { path }) => below.merge(unset(path)), document);
+  return { mapping, doubtful: isWhole ? [] : zeros.map(({ path }) => path.join('.')) };
+}
+
+function unset([name = '', ...rest]: readonly string[]): Mapping {
+  return new Mapping([[name, rest.length === 0 ? null : unset(rest)]]);
 }
 
 function saysUnset(mapping: Mapping): boolean {

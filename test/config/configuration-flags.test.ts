@@ -6,7 +6,7 @@ import { FLAGS } from '../../src/config/flag-table.js';
 import { Mapping } from '../../src/config/yaml.js';
 import { loaded } from './load-from.js';
 
-const DEFAULTS = decodeConfiguration(new Mapping([]), { strict: [], fatal: [] });
+const DEFAULTS = decodeConfiguration(new Mapping([]));
 
 /** One flag a row: arguments, the fields they change, and the mode they are given in. */
 type Row = readonly [

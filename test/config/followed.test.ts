@@ -3,75 +3,41 @@ import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
 import t from 'tap';
 import { compareConfigs } from '../../src/config/compare.js';
+import { KUBE_PROXY } from '../../src/config/document.js';
 import { FLAGS } from '../../src/config/flag-table.js';
+import { isActive, leaves, type Leaf } from '../../src/config/tables/settings.js';
 import { projectFile } from '../support/lab/agent.js';
 import { fromFile } from './load-from.js';
 
-/** Another value for each field, with what makes it act where that needs more. */
+/** Another value for fields whose type does not tell one. */
 const OTHER: Readonly<Record<string, string>> = {
   featureGates: '{AllowServiceExternalIPs: false}',
-  'clientConnection.kubeconfig': '/other',
   'clientConnection.acceptContentTypes': 'application/json',
   'clientConnection.contentType': 'application/json',
-  'clientConnection.qps': '7',
-  'clientConnection.burst': '7',
   'logging.format': 'json',
-  'logging.flushFrequency': '1s',
-  'logging.verbosity': '3',
   'logging.vmodule': '[{filePattern: a, verbosity: 1}]',
-  'logging.options.json.infoBufferSize': '1Ki',
-  'logging.options.json.splitStream': 'true',
-  'logging.options.text.infoBufferSize': '1Ki',
-  'logging.options.text.splitStream': 'true',
-  hostnameOverride: 'other',
   bindAddress: '192.0.2.1',
   healthzBindAddress: '127.0.0.1:9',
   metricsBindAddress: '127.0.0.1:9',
-  bindAddressHardFail: 'true',
-  enableProfiling: 'true',
   showHiddenMetricsForVersion: '"1.35"',
-  'iptables.masqueradeBit': '3',
-  'iptables.masqueradeAll': 'true',
-  'iptables.localhostNodePorts': 'false',
-  'iptables.syncPeriod': '1m',
-  'iptables.minSyncPeriod': '2s',
-  'ipvs.syncPeriod': '1m',
-  'ipvs.minSyncPeriod': '2s',
   'ipvs.scheduler': 'sh',
-  'ipvs.excludeCIDRs': '[192.0.2.0/24]',
-  'ipvs.strictARP': 'true',
-  'ipvs.tcpTimeout': '1s',
-  'ipvs.tcpFinTimeout': '1s',
-  'ipvs.udpTimeout': '1s',
-  'nftables.masqueradeBit': '3',
-  'nftables.masqueradeAll': 'true',
-  'nftables.syncPeriod': '1m',
-  'nftables.minSyncPeriod': '2s',
-  'winkernel.networkName': 'x',
   'winkernel.sourceVip': '192.0.2.1',
-  'winkernel.enableDSR': 'true',
-  'winkernel.rootHnsEndpointName': 'x',
-  'winkernel.forwardHealthCheckVip': 'true',
   detectLocalMode: 'NodeCIDR',
-  'detectLocal.bridgeInterface': 'cbr1',
-  'detectLocal.interfaceNamePrefix': 'veth',
   clusterCIDR: '10.0.0.0/8',
-  nodePortAddresses: '[192.0.2.0/24]',
-  oomScoreAdj: '1',
-  'conntrack.maxPerCore': '1',
-  'conntrack.min': '1',
-  'conntrack.tcpEstablishedTimeout': '1s',
-  'conntrack.tcpCloseWaitTimeout': '1s',
-  'conntrack.tcpBeLiberal': 'true',
-  'conntrack.udpTimeout': '1s',
-  'conntrack.udpStreamTimeout': '1s',
-  configSyncPeriod: '1m',
-  portRange: '"1-2"',
-  windowsRunAsService: 'true',
 };
 
-/** Fields that say what the file is. */
-const HEAD = ['apiVersion', 'kind', 'mode'];
+/** Another value than a field's default. */
+function otherThan({ path, field: { type, default: initial } }: Leaf): string {
+  const known = OTHER[path.join('.')];
+  if (known !== undefined) return known;
+  if (type.is === 'list') return '[192.0.2.0/24]';
+  const { in: kind, canonical } = type.is === 'scalar' ? type.spelling : { in: '' };
+  if (kind === 'boolean') return String(initial !== true);
+  if (kind === 'number') return '3';
+  if (canonical === undefined) return 'other';
+  return type.is === 'scalar' && type.format === 'quantity' ? '1Ki' : '2s';
+}
+
 const MODES = ['iptables', 'ipvs', 'nftables'] as const;
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -109,13 +75,6 @@ function withField(fields: Fields, [name = '', ...rest]: readonly string[], valu
   return { ...fields, [name]: withField((fields[name] ?? {}) as Fields, rest, value) };
 }
 
-/** Paths of all fields that are no maps of fixed fields. */
-function leaves(value: unknown, path: string): readonly string[] {
-  const isSection = typeof value === 'object' && value !== null && !Array.isArray(value) && path !== 'featureGates';
-  if (!isSection) return [path];
-  return Object.entries(value).flatMap(([name, part]) => leaves(part, path === '' ? name : `${path}.${name}`));
-}
-
 /** The rows of the document's tables, by their first column. */
 function documented(): ReadonlyMap<string, readonly string[]> {
   const text = readFileSync(projectFile('docs/configuration.md'), 'utf8');
@@ -125,13 +84,23 @@ function documented(): ReadonlyMap<string, readonly string[]> {
 
 t.test('every field of the file is in the table, and does what it says', (t) => {
   const rows = documented();
-  const { document } = fromFile('');
-  const fields = leaves(document, '').filter((path) => !HEAD.includes(path));
-  t.same([...fields].sort(), Object.keys(OTHER).sort(), 'the fields there are');
-  for (const path of fields) {
-    const effects = MODES.map((mode) => effect(mode, path, OTHER[path] ?? ''));
+  const fields = leaves(KUBE_PROXY).filter(({ path }) => path.join('.') !== 'mode');
+  for (const leaf of fields) {
+    const path = leaf.path.join('.');
+    const effects = MODES.map((mode) => effect(mode, path, otherThan(leaf)));
     t.same(rows.get(path)?.slice(0, MODES.length), effects, path);
+    for (const [index, mode] of MODES.entries())
+      if (!isActive(leaf.field, mode)) t.equal(effects[index], 'means nothing', `${path} in mode ${mode}`);
   }
+  t.end();
+});
+
+t.test('every field has a flag, but for those that kube-proxy has none for', (t) => {
+  const without = leaves(KUBE_PROXY).filter(({ field }) => field.flag === undefined);
+  t.same(
+    without.map(({ path }) => path.join('.')),
+    ['clientConnection.acceptContentTypes', 'portRange', 'nftables.masqueradeBit'],
+  );
   t.end();
 });
 

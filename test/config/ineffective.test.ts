@@ -13,8 +13,8 @@ t.test('what has nothing to act on in mode kernelspace', (t) => {
     [
       none('detectLocalMode'),
       none('clusterCIDR'),
-      none('nodePortAddresses'),
       none('conntrack.min'),
+      none('nodePortAddresses'),
       none('iptables.masqueradeAll'),
     ],
   );

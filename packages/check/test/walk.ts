@@ -1,4 +1,4 @@
-import { FORMATS, type Format } from '../../../src/config/tables/formats.js';
+import type { Format } from '../../../src/config/tables/formats.js';
 import { fieldOf, type Field, type KindTable, type StructType, type Type } from '../../../src/config/tables/types.js';
 import { Mapping } from '../../../src/config/yaml.js';
 
@@ -24,7 +24,7 @@ export function placesOf(tables: readonly KindTable[]): readonly Place[] {
   return [...found.values()];
 }
 
-const TEXTS: Partial<Readonly<Record<Format, string>>> = {
+const TEXTS: Readonly<Record<string, string>> = {
   duration: '1s',
   'duration, not negative': '1s',
   'duration above 0': '1s',
@@ -64,7 +64,7 @@ const TEXTS: Partial<Readonly<Record<Format, string>>> = {
   'bootstrap token': 'abcdef.0123456789abcdef',
   'ca hash': `sha256:${'0a'.repeat(32)}`,
   'certificate key': '0a'.repeat(32),
-};
+} satisfies Partial<Record<Format, string>>;
 
 /** A value that a type takes; what is within it is empty. */
 function sample(type: Type): unknown {
@@ -79,7 +79,7 @@ function sample(type: Type): unknown {
     case 'list':
       return [type.unique === null || type.unique === '' ? sample(type.of) : named(type.unique, type.of)];
     case 'scalar': {
-      const { in: wanted } = FORMATS[type.format];
+      const { in: wanted } = type.spelling;
       if (wanted.includes('string')) return type.least ?? TEXTS[type.format] ?? 'a';
       if (type.format === 'fraction') return 0.5;
       return wanted === 'boolean' ? true : Math.max(type.min ?? 1, Math.min(1, type.max ?? 1));
@@ -127,7 +127,7 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
     case 'enum':
       return [[1], [['a']], ['nothing-known'], ...type.values.flatMap(swapped).map((text) => [text] as const)];
     case 'scalar': {
-      const { in: wanted, test } = FORMATS[type.format];
+      const { in: wanted, test } = type.spelling;
       const isParsed = /^(?:duration|quantity|timestamp)/.test(type.format);
       const { least, most, refusesNull = false } = type;
       if (wanted.includes('string'))

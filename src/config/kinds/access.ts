@@ -3,19 +3,8 @@ import { trimEnd } from '../../base/text.js';
 import { condition, expression, type ResultType, type Shape } from '../tables/expression.js';
 import { exclusive, needs, rule, someOf } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
-import {
-  bool,
-  field,
-  list,
-  oneOf,
-  orZero,
-  parsed,
-  required,
-  scalar,
-  struct,
-  text,
-  type StructType,
-} from '../tables/types.js';
+import { scalar } from '../tables/formats.js';
+import { bool, field, list, oneOf, orZero, parsed, required, struct, text, type StructType } from '../tables/types.js';
 import { renamedKind } from './apiserver-groups.js';
 
 /** Who may ask the API server: authentication by tokens, and the chain of authorizers. */

@@ -1,5 +1,6 @@
 import { rule } from '../tables/rules.js';
-import { field, int, list, oneOf, required, scalar, struct, text, type KindTable } from '../tables/types.js';
+import { scalar } from '../tables/formats.js';
+import { field, int, list, oneOf, required, struct, text, type KindTable } from '../tables/types.js';
 
 /** What limits events, as the API server's admission plugin and this program read it, and what `pointsman webhook` refuses. */
 

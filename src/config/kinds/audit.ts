@@ -1,6 +1,7 @@
 import { needs, rule } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
-import { bool, field, list, oneOf, partial, required, scalar, struct, text, type KindTable } from '../tables/types.js';
+import { scalar } from '../tables/formats.js';
+import { bool, field, list, oneOf, partial, required, struct, text, type KindTable } from '../tables/types.js';
 
 /** What the API server records of requests. */
 

@@ -1,6 +1,7 @@
 import { isPort } from '../../base/protocol.js';
 import { exclusive, rule, someOf } from '../tables/rules.js';
-import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../tables/types.js';
+import { scalar } from '../tables/formats.js';
+import { int, list, oneOf, path, required, struct, text, type KindTable } from '../tables/types.js';
 import { apiServerKind, renamedKind } from './apiserver-groups.js';
 
 /** How the API server reaches nodes, its store and webhooks, and where its traces go. */

@@ -4,37 +4,20 @@ import { parseTimestamp } from '../../base/timestamp.js';
 import { durationNanoseconds, parseDuration } from '../duration.js';
 import { parseHostPort } from '../host-port.js';
 import { isQuantity, quantityValue } from '../quantity.js';
-
-/** How a scalar is written, and what to say where it is not written so. */
-interface Spelling {
-  readonly in: 'string' | 'number' | 'boolean' | 'string or number';
-  /** @param raw as it stands in the document. */
-  readonly test: (value: string, raw: unknown) => boolean;
-  readonly should: string;
-}
-
-function string(should: string, test: Spelling['test']): Spelling {
-  return { in: 'string', test, should };
-}
-
-function always(): boolean {
-  return true;
-}
+import { BASIC, string, type ScalarValue, type Spelling } from './spelling.js';
+import { spelled, type ScalarType, type Typed } from './types.js';
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NAME = /^[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?$/;
 
+/** What files of this program's own and of other components hold; its own configuration needs the basic ones alone. */
 export const FORMATS = {
-  string: string('text', always),
-  bool: { in: 'boolean', test: always, should: 'true or false' },
-  int: { in: 'number', test: always, should: 'an integer' },
-  number: { in: 'number', test: always, should: 'a number' },
+  ...BASIC,
   fraction: {
     in: 'number',
     test: (value) => Number(value) > 0 && Number(value) <= 1,
     should: 'a number above 0, at most 1',
   },
-  duration: string('a duration such as "30s", "1h5m" or "500ms"', (value) => parseDuration(value) !== null),
   'duration, not negative': string('a duration of at least 0s', (value) => nanoseconds(value) >= 0n),
   'duration above 0': string('a duration above 0s', (value) => nanoseconds(value) > 0n),
   'duration or nanoseconds': {
@@ -55,7 +38,6 @@ export const FORMATS = {
   truth: string('"true" or "false"', (value) => /^(?:1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$/.test(value)),
   'eight or more': string('a number of at least 8', (value) => /^\+?\d{1,9}$/.test(value) && Number(value) >= 8),
   'quantity text': string('a quantity such as "64Ki"', isQuantity),
-  quantity: { in: 'string or number', test: isQuantity, should: 'a quantity such as "64Ki"' },
   ip: string('an IP address', (value) => parseAddress(value) !== null),
   ips: string('an IP address, or one of each family with a comma between', (value) =>
     isPair(value.split(',').map((entry) => parseAddress(entry.trim()))),
@@ -130,6 +112,14 @@ export const FORMATS = {
 } as const satisfies Readonly<Record<string, Spelling>>;
 
 export type Format = keyof typeof FORMATS;
+
+export function scalar<F extends Format>(
+  format: F,
+  min?: number,
+  max?: number,
+): ScalarType & Typed<ScalarValue<F, (typeof FORMATS)[F]['in']>> {
+  return spelled(format, FORMATS[format], min, max);
+}
 
 function nanoseconds(text: string): bigint {
   const parsed = parseDuration(text);

@@ -3,7 +3,6 @@ import { durationNanoseconds, parseDuration } from '../duration.js';
 import { clip, printValue } from '../errors.js';
 import { Mapping } from '../yaml.js';
 import type { Report } from './report.js';
-import { FORMATS, type Format } from './formats.js';
 import { Section, type Entry, type Read } from './section.js';
 import {
   fieldOf,
@@ -25,6 +24,8 @@ export interface Reading {
   /** Minor release of Kubernetes that it is for. */
   readonly release: number;
   readonly report: (report: Report) => void;
+  /** What to say of a value that its type does not take; absent: what check says of it. */
+  readonly refusal?: (type: Type, value: unknown) => Omit<Report, 'severity' | 'path'>;
   /** Reads a document within this one by the table of its own kind. @param isSaid whether it says itself what it is. */
   readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string, isSaid: boolean) => Section | null;
 }
@@ -98,7 +99,7 @@ function isNothing(value: unknown, type: Type): boolean {
   if (value === undefined || value === null) return true;
   if (type.is === 'scalar' && type.zeroIsUnset === true && isZero(value)) return true;
   if (value !== '') return false;
-  if (type.is === 'scalar') return FORMATS[type.format].in === 'string' && !NEVER_EMPTY.includes(type.format);
+  if (type.is === 'scalar') return type.spelling.in === 'string' && !NEVER_EMPTY.includes(type.format);
   return type.is === 'enum' || type.is === 'any';
 }
 
@@ -106,7 +107,7 @@ function isZero(value: unknown): boolean {
   return value === 0 || (typeof value === 'string' && /^[-+]?0/.test(value) && nanoseconds(value) === 0n);
 }
 
-const NEVER_EMPTY: readonly Format[] = ['duration', 'duration, not negative', 'duration above 0', 'timestamp'];
+const NEVER_EMPTY: readonly string[] = ['duration', 'duration, not negative', 'duration above 0', 'timestamp'];
 
 function reportAge(
   { since, removed, deprecated, versions }: Field,
@@ -134,6 +135,10 @@ function readValue(
   reading: Reading,
 ): Read | null {
   const refuse = (rule: string, problem: string, expected: string): null => {
+    if (reading.refusal !== undefined) {
+      reading.report({ severity: 'error', path, ...reading.refusal(type, value) });
+      return null;
+    }
     say(reading, 'error', rule, path, isShown(field, type) ? show(value) : null, problem, expected);
     return null;
   };
@@ -168,7 +173,7 @@ const WRONG_TYPE = 'has the wrong type';
 type Refuse = (rule: string, problem: string, expected: string) => null;
 
 function readScalar(type: ScalarType, value: unknown, refuse: Refuse): Read | null {
-  const { in: wanted, test } = FORMATS[type.format];
+  const { in: wanted, test } = type.spelling;
   const { min = -Infinity, max = Infinity } = type;
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
     return refuse('type', WRONG_TYPE, shouldBe(type));
@@ -348,8 +353,8 @@ function show(value: unknown): string | null {
 function shouldBe(type: Type): string {
   switch (type.is) {
     case 'scalar': {
-      const { min, max, least, most } = type;
-      const { should } = FORMATS[type.format];
+      const { min, max, least, most, spelling } = type;
+      const { should } = spelling;
       if (least !== undefined)
         return `a duration ${most === undefined ? 'of at least ' : 'from '}${least}${most === undefined ? '' : ` to ${most}`}`;
       if (most !== undefined) return `${should}, at most ${most}`;

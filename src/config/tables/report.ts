@@ -19,5 +19,19 @@ export function printReport({ path, value, problem, expected }: Report): string 
     .join(': ');
 }
 
+/** In whose place a document of this program's own is refused: the words of Kubernetes' validation, by rule. */
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['type', 'Invalid value'],
+  ['value', 'Invalid value'],
+  ['required', 'Required value'],
+  ['forbidden', 'Forbidden'],
+  ['unsupported', 'Unsupported value'],
+]);
+
+/** As kube-proxy prints it: `path: Invalid value: value: problem`. */
+export function printProblem({ rule, path, value, problem }: Report): string {
+  return [path, REASONS.get(rule) ?? '', value ?? '', problem].filter((part) => part !== '').join(': ');
+}
+
 /** The rule of a warning that only another program can compile an expression: for this program's own use it is an error. */
 export const UNCOMPILED = 'function';

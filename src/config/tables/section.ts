@@ -43,6 +43,11 @@ export class Section {
     return this.entries.get(name)?.given === true;
   }
 
+  /** What was read, of whatever type; null: it was not given, or is unreadable. */
+  read(name: string): Read | null {
+    return this.entries.get(name)?.read ?? null;
+  }
+
   text(name: string): string {
     const read = this.entries.get(name)?.read;
     return typeof read === 'string' ? read : '';

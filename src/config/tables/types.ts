@@ -1,12 +1,25 @@
-import type { Format } from './formats.js';
+import type { FlagRow } from '../flag.js';
+import { BASIC, type BasicFormat, type ScalarValue, type Spelling } from './spelling.js';
 import type { Section } from './section.js';
+
+declare const held: unique symbol;
+
+/** Carries the type of the values that a table's type stands for; nothing is there when it runs. */
+export interface Typed<V> {
+  readonly [held]?: V;
+}
+
+/** Of a type or a field: what reading it by `settings.ts` gives. */
+export type ValueOf<T> = T extends Typed<infer V> ? V : never;
 
 /** The language of field tables. A table says everything about a kind: the engine (`read.ts`) has no code for any of them. */
 export type Type = ScalarType | EnumType | ListType | MapType | StructType | EmbeddedType | AnyType;
 
 export interface ScalarType {
   readonly is: 'scalar';
-  readonly format: Format;
+  /** Its name. */
+  readonly format: string;
+  readonly spelling: Spelling;
   /** Bounds of a number, both included. */
   readonly min?: number;
   readonly max?: number;
@@ -31,6 +44,8 @@ export interface ListType {
   readonly max: number;
   /** Field of the entries that each of them has of its own; empty text: the entries themselves; null: they may repeat. */
   readonly unique: string | null;
+  /** Whether nothing written means an empty list; absent: it means null, which is not the same. */
+  readonly isNeverNull?: true;
 }
 
 export interface MapType {
@@ -63,7 +78,37 @@ export interface TypeMeta {
   readonly kind: string;
 }
 
-export interface Field {
+/** What a field of this program's own configuration is beside its type. */
+export interface Setting {
+  /** The flag that sets it, too. Several fields may share one: it sets that which acts in the mode, else the first. */
+  readonly flag?: FlagRow;
+  /** Modes in which it acts; absent: all. */
+  readonly modes?: readonly string[];
+  /** What is wrong with a value, whatever other fields say: looked at only in its modes, unless `isAlwaysChecked`. */
+  readonly checks?: readonly Check[];
+  readonly isAlwaysChecked?: true;
+  /** In other modes it counts as unset, as there it would look as if it acted. */
+  readonly isCleared?: true;
+  /** Left out of what is written when it says nothing. */
+  readonly isOptional?: true;
+  /** Written as 0 by programs that cannot leave it out: by every one, or only in a document that has all fields. */
+  readonly unsetAsZero?: 'where something is unset' | 'in a whole document';
+}
+
+/** What is wrong with a value; null: nothing. Text is about the field itself. */
+export type Check<V = never> = (value: V) => string | null | readonly Flaw[];
+
+/** One thing that is wrong with a part of a value. */
+export interface Flaw {
+  /** Path of the part within the field, such as `[0]`. */
+  readonly at: string;
+  readonly rule: 'value' | 'required';
+  /** Null: not shown. */
+  readonly value: string | number | null;
+  readonly problem: string;
+}
+
+export interface Field extends Setting {
   readonly is: 'field';
   readonly type: Type;
   readonly required?: boolean;
@@ -104,8 +149,18 @@ export interface KindTable {
   readonly table: StructType;
 }
 
-export function scalar(format: Format, min?: number, max?: number): ScalarType {
-  return { is: 'scalar', format, ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+export function spelled(format: string, spelling: Spelling, min?: number, max?: number): ScalarType {
+  const bounds = { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+  return { is: 'scalar', format, spelling, ...bounds };
+}
+
+/** Of one of the basic formats; `formats.ts` has all. */
+export function scalar<F extends BasicFormat>(
+  format: F,
+  min?: number,
+  max?: number,
+): ScalarType & Typed<ScalarValue<F, (typeof BASIC)[F]['in']>> {
+  return spelled(format, BASIC[format], min, max);
 }
 
 export const text = scalar('string');
@@ -117,7 +172,7 @@ export const path = text;
 export const any: AnyType = { is: 'any' };
 
 /** An integer of 32 bits with bounds of its own. */
-export function int(min: number, max: number = 2 ** 31 - 1): ScalarType {
+export function int(min: number, max: number = 2 ** 31 - 1): ScalarType & Typed<number> {
   return scalar('int', min, max);
 }
 
@@ -145,18 +200,26 @@ export function oneOf(...values: readonly string[]): EnumType {
   return { is: 'enum', values };
 }
 
-export function list(
-  of: Type,
+export function list<T extends Type>(
+  of: T,
   { min = 0, max = Infinity, unique = null }: Partial<Pick<ListType, 'min' | 'max' | 'unique'>> = {},
-): ListType {
+): ListType & Typed<readonly ValueOf<T>[] | null> {
   return { is: 'list', of, min, max, unique };
 }
 
-export function map(of: Type): MapType {
+/** As {@link list}, where nothing written means no entries. */
+export function entries<T extends Type>(of: T): ListType & Typed<readonly ValueOf<T>[]> {
+  return { is: 'list', of, min: 0, max: Infinity, unique: null, isNeverNull: true };
+}
+
+export function map<T extends Type>(of: T): MapType & Typed<Readonly<Record<string, ValueOf<T>>>> {
   return { is: 'map', of };
 }
 
-export function struct(fields: StructType['fields'], ...rules: readonly Rule[]): StructType {
+export function struct<F extends StructType['fields']>(
+  fields: F,
+  ...rules: readonly Rule[]
+): StructType & Typed<{ readonly [K in keyof F]: ValueOf<F[K]> }> {
   return { is: 'struct', fields, rules, lenient: false };
 }
 
@@ -169,9 +232,11 @@ export function embedded(kindOf: EmbeddedType['kindOf'] = null): EmbeddedType {
   return { is: 'embedded', kindOf };
 }
 
-export function field(type: Type, rest: Omit<Field, 'is' | 'type'>): Field {
+export function field<T extends Type>(type: T, rest: FieldOf<T>): Field & Typed<ValueOf<T>> {
   return { is: 'field', type, ...rest };
 }
+
+type FieldOf<T> = Omit<Field, 'is' | 'type' | 'checks'> & { readonly checks?: readonly Check<ValueOf<T>>[] };
 
 export function required(type: Type, rest: Omit<Field, 'is' | 'type' | 'required'> = {}): Field {
   return { is: 'field', type, required: true, ...rest };

@@ -1,4 +1,5 @@
 import { atMost, rule } from '../../../../src/config/tables/rules.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   field,
@@ -9,7 +10,6 @@ import {
   parsed,
   path,
   required,
-  scalar,
   struct,
   text,
   type Rule,

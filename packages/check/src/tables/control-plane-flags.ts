@@ -1,3 +1,4 @@
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   durationWithin,
@@ -9,7 +10,6 @@ import {
   map,
   oneOf,
   path,
-  scalar,
   text,
   type StructType,
   type Type,

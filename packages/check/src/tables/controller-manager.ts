@@ -1,6 +1,7 @@
 import { familyOf, parsePrefix, prefixLength } from '../../../../src/base/ip.js';
 import { printValue } from '../../../../src/config/errors.js';
 import { needs, rule } from '../../../../src/config/tables/rules.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   durationWithin,
@@ -14,7 +15,6 @@ import {
   parsed,
   path,
   required,
-  scalar,
   struct,
   text,
   type Field,

@@ -1,13 +1,13 @@
 import { base64Bytes } from '../../../../src/config/tables/formats.js';
 import { exclusive, rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   field,
   int32,
   list,
   oneOf,
   required,
-  scalar,
   struct,
   text,
   type KindTable,

@@ -4,7 +4,6 @@ import type { Report } from '../../../../src/config/tables/report.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { fieldOf, type Field, type Rule, type StructType, type Type } from '../../../../src/config/tables/types.js';
-import { FORMATS } from '../../../../src/config/tables/formats.js';
 import { gateProblem } from './feature-gates.js';
 import { Mapping } from '../../../../src/config/yaml.js';
 
@@ -100,7 +99,7 @@ const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
 function valueOf(type: Type, text: string): unknown {
   switch (type.is) {
     case 'scalar': {
-      const { in: wanted } = FORMATS[type.format];
+      const { in: wanted } = type.spelling;
       if (wanted === 'boolean') return truthOf(text) ?? text;
       if (type.format === 'int') return isInteger(text) ? Number(text) : text;
       return wanted === 'number' && NUMBER.test(text) ? Number(text) : text;

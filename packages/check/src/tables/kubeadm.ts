@@ -3,6 +3,7 @@ import { printValue } from '../../../../src/config/errors.js';
 import { alone, exclusive, needs, rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { KUBERNETES_MINOR } from '../../../../src/config/version.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   field,
@@ -13,7 +14,6 @@ import {
   oneOf,
   path,
   required,
-  scalar,
   struct,
   text,
   type Field,

@@ -1,26 +1,27 @@
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   int32,
   list,
   oneOf,
   path,
-  scalar,
   field,
   fieldOf,
   int,
   map,
   text,
+  type Field,
   type StructType,
 } from '../../../../src/config/tables/types.js';
 import { AUTHORIZATION, CIPHER_SUITE, KUBELET_CONFIGURATION, period } from './kubelet.js';
 
 /** A flag that the field of the file has taken the place of. */
-function moved(name: string): ReturnType<typeof field> {
+function moved(name: string): Field {
   const { type, secret = false } = fieldOf(KUBELET_CONFIGURATION.fields[name] ?? text);
   return field(type, { deprecated: `${name} of KubeletConfiguration`, secret });
 }
 
-function nested(section: StructType, name: string, at: string): ReturnType<typeof field> {
+function nested(section: StructType, name: string, at: string): Field {
   return field(fieldOf(section.fields[name] ?? text).type, { deprecated: `${at}.${name} of KubeletConfiguration` });
 }
 

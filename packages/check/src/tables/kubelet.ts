@@ -1,6 +1,7 @@
 import { TRACING } from '../../../../src/config/kinds/egress.js';
 import { alone, atMost, needs, rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   durationWithin,
@@ -16,11 +17,11 @@ import {
   parsed,
   path,
   required,
-  scalar,
   struct,
   text,
   type KindTable,
   type ScalarType,
+  type Field,
   type StructType,
   type Type,
 } from '../../../../src/config/tables/types.js';
@@ -33,7 +34,7 @@ export const period = parsed(scalar('duration'));
 const port = int(0, 65_535);
 const texts = list(text);
 
-function since(release: number, type: Type): ReturnType<typeof field> {
+function since(release: number, type: Type): Field {
   return field(type, { since: release });
 }
 

@@ -1,5 +1,6 @@
 import { rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   any,
   bool,
@@ -9,7 +10,6 @@ import {
   oneOf,
   partial,
   required,
-  scalar,
   struct,
   text,
   type KindTable,

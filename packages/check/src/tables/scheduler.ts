@@ -1,5 +1,6 @@
 import { atMost, rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
+import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
   durationWithin,
@@ -12,7 +13,6 @@ import {
   parsed,
   path,
   required,
-  scalar,
   struct,
   text,
   type KindTable,

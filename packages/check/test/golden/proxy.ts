@@ -67,8 +67,6 @@ iptables: {masqueradeBit: 32, syncPeriod: 1s, minSyncPeriod: 2s}`,
       `error: ${P}.showHiddenMetricsForVersion: "1.20": must be omitted or the previous minor version, "1.35"`,
       `error: ${P}.clusterCIDR: "10.0.0.0/8,10.1.0.0/16": two CIDRs must be of different IP families`,
       `warning: ${P}.showHiddenMetricsForVersion: has no effect, no metric was hidden since then`,
-      `warning: ${P}.iptables.syncPeriod: has no effect in mode userspace`,
-      `warning: ${P}.iptables.minSyncPeriod: has no effect in mode userspace`,
     ],
     [
       'clusterCIDR: 10.0.0.0/8\nfeatureGates: {A: x}\nlogging: {verbosity: -1, vmodule: [{filePattern: a, verbosity: -1}]}',
