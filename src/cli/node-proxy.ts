@@ -21,6 +21,7 @@ import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
 import { everythingOn, footprintsOn, modeDefinition } from '../dataplane/modes.js';
+import type { PeerAddon } from '../native/contract.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../record/health.js';
 import type { Logger } from '../observe/log.js';
@@ -32,6 +33,7 @@ import { Page } from '../serve/page.js';
 import type { RunningProcess } from '../serve/running-process.js';
 import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
+import { Silence } from '../sources/kubernetes/connect/silence.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { refOf, type Row } from '../state/rows.js';
 import { Store } from '../state/store.js';
@@ -67,6 +69,14 @@ export interface NodeProxyOptions {
 /** Another configuration came too late: the process is about to end, with the one in force. */
 export class EndingError extends Error {}
 
+/** What of the addon nobody needs who reads no API server is made when it is first called. */
+function lazyPeer({ addon }: Machine): Pick<PeerAddon, 'limitSilence' | 'silentMs'> {
+  return {
+    limitSilence: (...limit) => addon.peer.limitSilence(...limit),
+    silentMs: (descriptor) => addon.peer.silentMs(descriptor),
+  };
+}
+
 /** The running process: sources, the sync cycle and its loop, and what tells others how they are doing, put together. */
 export class NodeProxy {
   private readonly store = new Store();
@@ -89,6 +99,8 @@ export class NodeProxy {
   /** The process is about to end for a reason that its events name. */
   private ending = false;
   private readonly attempts: Attempts;
+  /** Of the API server; null: the platform does not tell. */
+  private readonly silence: Silence | null;
   private followers = NOBODY;
   private stopping = false;
   private announced = false;
@@ -110,18 +122,23 @@ export class NodeProxy {
     this.metrics = this.makeMetrics();
     this.metrics.setHealth(this.health);
     tracing?.countBy(this.metrics.spans());
+    const { platform } = options.machine.host;
+    this.silence = platform === SUBSYSTEM_PLATFORMS.peer ? new Silence(lazyPeer(options.machine)) : null;
     this.sources = new Sources({
       ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events },
       certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
       limitSilence:
-        options.machine.host.platform === SUBSYSTEM_PLATFORMS.peer
-          ? (...limit) => options.machine.addon.peer.limitSilence(...limit)
-          : null,
+        this.silence === null
+          ? null
+          : (...limit) => {
+              this.silence?.limit(...limit);
+            },
       onNodeRead: (read) => {
         this.renamed(read.nodeName);
       },
     });
     this.attempts = new Attempts(mode.attempts, log);
+    this.health.apiHeardMs = () => this.silence?.heardMs() ?? null;
     this.health.sources = () => this.sources.states();
     this.page = new Page({ running: () => this.running(), open: openPage, clock: systemClock, log });
     this.listeners = this.makeListeners();

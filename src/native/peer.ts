@@ -20,4 +20,6 @@ export interface PeerAddon {
    * @returns false: it is none of TCP.
    */
   limitSilence(descriptor: number, idleSeconds: number, limitMs: number): boolean;
+  /** Milliseconds since the other end of a TCP connection last sent data or an acknowledgement; null: it is none of TCP. Waits for nothing. */
+  silentMs(descriptor: number): number | null;
 }

@@ -52,7 +52,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     routeWatch: true,
   },
   memory: { memoryTrim: true },
-  peer: { peerName: true, peerUser: true, limitSilence: true },
+  peer: { peerName: true, peerUser: true, limitSilence: true, silentMs: true },
   probe: { probeSpace: true, probeReach: true, probeListen: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },

@@ -91,7 +91,7 @@ export class ProxyMetrics implements RequestObserver {
   private queuedAt: number;
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
-  private health: Pick<HealthState, 'healthy'> | null = null;
+  private health: Pick<HealthState, 'healthy' | 'apiHeardMs'> | null = null;
   /** Asked at each scrape for metrics that are in no registry. */
   private more: () => Promise<readonly MetricFamily[]> = () => Promise.resolve([]);
 
@@ -147,7 +147,7 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   /** From now on `pointsman_healthy` says what this says. */
-  setHealth(health: Pick<HealthState, 'healthy'>): void {
+  setHealth(health: Pick<HealthState, 'healthy' | 'apiHeardMs'>): void {
     this.health = health;
   }
 
@@ -364,8 +364,11 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   private updateSources(): void {
-    const { sourceSynced, sourceLastEvent, sourceFailures } = this.own;
+    const { sourceSynced, sourceLastEvent, sourceFailures, apiServerHeard } = this.own;
     const now = this.seconds();
+    const heardMs = this.health?.apiHeardMs() ?? null;
+    apiServerHeard.remove();
+    if (heardMs !== null) apiServerHeard.set(now - heardMs / 1000);
     for (const gauge of [sourceSynced, sourceLastEvent]) gauge.reset();
     sourceFailures.reset();
     for (const { source, synced, sinceLastEventMs, failures } of this.options.sources()) {

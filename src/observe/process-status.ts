@@ -20,6 +20,8 @@ export interface ProcessStatus {
   /** Something could not be read yet: what is not known is left alone. */
   readonly gaps: boolean;
   readonly sources: readonly SourceState[];
+  /** Milliseconds since a packet last came from the API server; null: there is no connection, or the platform does not tell. */
+  readonly apiHeardMs: number | null;
   readonly healthy: boolean;
   /** Whether balancers may send here; null: not known. */
   readonly nodeEligible: boolean | null;
@@ -106,6 +108,7 @@ export function printStatus(status: ProcessStatus): string[] {
     ...status.observations.flatMap(printObservation).map((line) => `  ${line}`),
     `sources: ${ready ? 'all read' : 'still reading'}${gaps ? `, with gaps${printFor(status.gapsSeconds)}: what could not be read is left alone` : ''}`,
     ...status.sources.map(printSource),
+    ...(status.apiHeardMs === null ? [] : [`API server: last heard of ${printSeconds(status.apiHeardMs / 1000)} ago`]),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
     ...(clientCertificate === null ? [] : [`client certificate: ${clientCertificate}`]),

@@ -46,6 +46,8 @@ export class HealthState {
   certificate: string | null = null;
   /** Asked with each answer that tells all. */
   sources: () => readonly HeardSource[] = () => [];
+  /** Milliseconds since a packet last came from the API server; null: there is no connection to one, or the platform does not tell. */
+  apiHeardMs: () => number | null = () => null;
   private holding: string | null = null;
   private holdingSince: bigint | null = null;
   private releasedAt = -Infinity;

@@ -29,6 +29,7 @@ export function healthAnswer(
     { lastUpdated: formatTimestamp(lastUpdated), healthy: isLivez ? !stuck : healthy },
   ]);
   const held = state.held();
+  const apiHeardMs = state.apiHeardMs();
   const aside = state
     .aside()
     .map(({ family, frontend, servicePort, reason }) => ({ family, frontend, servicePort, reason }));
@@ -40,6 +41,7 @@ export function healthAnswer(
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
     ...(verbose ? { sources: printSources(state, now), sysctls: state.sysctls, drift: printDrift(state) } : {}),
+    ...(verbose && apiHeardMs !== null ? { apiServer: { lastHeard: formatTimestamp(before(now, apiHeardMs)) } } : {}),
     ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
     ...(verbose && aside.length > 0 ? { setAside: aside } : {}),
@@ -51,10 +53,15 @@ export function healthAnswer(
 function printSources(state: HealthState, now: bigint): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     state.sources().map(({ source, synced, sinceLastEventMs }) => {
-      const at = sinceLastEventMs === null ? null : now - BigInt(Math.round(sinceLastEventMs)) * 1_000_000n;
-      return [source, { synced, lastHeard: at === null ? null : formatTimestamp(at) }];
+      const at = sinceLastEventMs === null ? null : formatTimestamp(before(now, sinceLastEventMs));
+      return [source, { synced, lastHeard: at }];
     }),
   );
+}
+
+/** So many milliseconds before, in nanoseconds. */
+function before(now: bigint, ms: number): bigint {
+  return now - BigInt(Math.round(ms)) * 1_000_000n;
 }
 
 function printDrift(state: HealthState): Readonly<Record<string, unknown>> {

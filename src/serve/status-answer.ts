@@ -34,6 +34,7 @@ function processStatus(running: RunningProcess): Omit<ProcessStatus, 'observatio
     ready: snapshot.ready,
     gaps: snapshot.gaps,
     sources: running.sources(),
+    apiHeardMs: health.apiHeardMs(),
     healthy: health.healthy(),
     nodeEligible: health.nodeEligible,
     ineligibleSeconds: secondsSince(health, 'node'),

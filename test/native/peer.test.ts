@@ -41,6 +41,8 @@ t.test('a limit on silence is for connections of TCP', async (t) => {
     const socket = typeof address === 'object' && address !== null ? connect(address.port, '127.0.0.1') : connect(path);
     await once(socket, 'connect');
     t.equal(peer.limitSilence(descriptorOf(socket), 3, 8000), isTcp);
+    const silentMs = peer.silentMs(descriptorOf(socket));
+    t.ok(isTcp ? silentMs !== null && silentMs < 60_000 : silentMs === null, String(silentMs));
     t.throws(() => peer.limitSilence(descriptorOf(socket), 0, 8000), TypeError);
     t.throws(() => peer.limitSilence(descriptorOf(socket), 3, 0), TypeError);
     socket.destroy();

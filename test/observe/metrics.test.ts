@@ -86,6 +86,18 @@ t.test('kube-proxy’s metrics: each name, type, label and bucket, and no other 
   t.equal(valueOf(families, 'pointsman_conflicts', { ip_family: 'IPv6' }), 3);
 });
 
+t.test('When the API server was last heard of is shown while there is a connection', async (t) => {
+  const world = scene();
+  const name = 'pointsman_apiserver_last_heard_timestamp_seconds';
+  let heardMs: number | null = null;
+  world.metrics.setHealth({ healthy: () => true, apiHeardMs: () => heardMs });
+  t.notOk((await world.scrape()).has(name));
+  heardMs = 2500;
+  t.equal(valueOf(await world.scrape(), name, {}), START_MS / 1000 - 2.5);
+  heardMs = null;
+  t.notOk((await world.scrape()).has(name));
+});
+
 t.test('Health and the table of connections are shown as they are when metrics are scraped', async (t) => {
   const world = scene();
   const shown = async (): Promise<readonly unknown[]> => {
@@ -94,7 +106,7 @@ t.test('Health and the table of connections are shown as they are when metrics a
     return names.map((name) => (families.has(name) ? valueOf(families, name, {}) : null));
   };
   let healthy = false;
-  world.metrics.setHealth({ healthy: () => healthy });
+  world.metrics.setHealth({ healthy: () => healthy, apiHeardMs: () => null });
   t.same(await shown(), [0, null, null], 'without a table nothing is shown of it');
   healthy = true;
   world.setFlows({ entries: 3, limit: 8 });

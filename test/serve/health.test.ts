@@ -45,7 +45,12 @@ t.test('/healthz?verbose names each source and when it was last heard of', (t) =
     { source: 'services', synced: true, sinceLastEventMs: 2000.4 },
     { source: 'nodes', synced: false, sinceLastEventMs: null },
   ];
-  const { sources } = JSON.parse(healthAnswer(state, '/healthz', true).body) as { readonly sources: unknown };
+  const { sources, ...others } = JSON.parse(healthAnswer(state, '/healthz', true).body) as Record<string, unknown>;
+  t.notOk('apiServer' in others, 'there is no connection to one');
+  state.apiHeardMs = () => 2000.4;
+  t.match(JSON.parse(healthAnswer(state, '/healthz', true).body), {
+    apiServer: { lastHeard: '2025-01-02T03:04:03.000000007Z' },
+  });
   t.same(sources, {
     services: { synced: true, lastHeard: '2025-01-02T03:04:03.000000007Z' },
     nodes: { synced: false, lastHeard: null },

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -50,6 +51,17 @@ Napi::Value limit_silence(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), set);
 }
 
+/// By the kernel's own time of the last packet with data or an acknowledgement: answers to its probes are such packets.
+Napi::Value silent_ms(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  if (misuse.failed()) return misuse.raise();
+  struct tcp_info state {};
+  socklen_t size = sizeof(state);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &state, &size) != 0) return info.Env().Null();
+  return Napi::Number::New(info.Env(), std::min(state.tcpi_last_data_recv, state.tcpi_last_ack_recv));
+}
+
 }  // namespace
 
 Napi::Object peer_functions(Napi::Env env) {
@@ -57,6 +69,7 @@ Napi::Object peer_functions(Napi::Env env) {
   functions.add<peer_name>("peerName");
   functions.add<peer_user>("peerUser");
   functions.add<limit_silence>("limitSilence");
+  functions.add<silent_ms>("silentMs");
   return functions.object();
 }
 

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import type { Readable } from 'node:stream';
 import t from 'tap';
 import { loadAddon } from '../../../src/native/load.js';
+import { Silence } from '../../../src/sources/kubernetes/connect/silence.js';
 import { connect } from './connect.js';
 
 const { peer } = loadAddon();
@@ -31,6 +32,8 @@ t.test('a watch on a connection that dies silently ends after eight seconds, one
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const silence = new Silence(peer);
+  t.equal(silence.heardMs(), null, 'there is no connection');
   const stopped = new AbortController();
   t.teardown(() => {
     stopped.abort();
@@ -41,7 +44,11 @@ t.test('a watch on a connection that dies silently ends after eight seconds, one
   const connection = await connect(
     t,
     { cluster: { server: `http://127.0.0.1:${port}` } },
-    { limitSilence: (...options) => peer.limitSilence(...options) },
+    {
+      limitSilence: (...options) => {
+        silence.limit(...options);
+      },
+    },
   );
   const watch = async (): Promise<Readable> => {
     const { body } = await connection.get('/watch', { watch: 'true' }, { accept: '*/*', signal: stopped.signal });
@@ -70,6 +77,9 @@ t.test('a watch on a connection that dies silently ends after eight seconds, one
     // 8 s, and 42 s if the kernel counts probes alone.
     t.ok(took > 6000 && took < 20_000, `ended after ${Math.round(took)} ms`);
   }
+  // On the idle one nothing was said for so long, and the kernel's probes were answered.
+  const heardMs = silence.heardMs() ?? Infinity;
+  t.ok(heardMs < 5000, `last heard of ${heardMs} ms ago`);
   const again = await watch();
   t.not(clientPort(answers[3]), clientPort(answers[1]), 'the next watch has a new connection');
   t.equal(isIdleAlive, true, 'a connection whose other end answers stays');

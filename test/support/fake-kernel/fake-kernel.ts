@@ -54,7 +54,12 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly route: RouteAddon = WITHOUT_LINKS;
   readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
   /** It is nobody else's kernel. */
-  readonly peer: PeerAddon = { peerName: () => '', peerUser: () => null, limitSilence: () => true };
+  readonly peer: PeerAddon = {
+    peerName: () => '',
+    peerUser: () => null,
+    limitSilence: () => true,
+    silentMs: () => null,
+  };
   readonly probe: ProbeAddon = WITHOUT_PROBES;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;

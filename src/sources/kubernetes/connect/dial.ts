@@ -1,8 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
-import { descriptorOf } from '../../../base/descriptor.js';
 import { serverIdentity } from '../../../base/server-identity.js';
-import type { PeerAddon } from '../../../native/contract.js';
 import type { TunnelAccess } from '../auth/access.js';
 import type { Tunnel } from '../auth/egress.js';
 import type { Proxy } from '../auth/proxy.js';
@@ -22,8 +20,8 @@ export interface Destination {
   readonly limitSilence: LimitSilence | null;
 }
 
-/** As of the addon. */
-export type LimitSilence = PeerAddon['limitSilence'];
+/** Has the kernel end a connection whose other end is silent. */
+export type LimitSilence = (socket: Socket, idleSeconds: number, limitMs: number) => void;
 
 /** An idle connection is probed after this time: a packet each way, every three seconds. */
 const PROBED_AFTER_S = 3;
@@ -83,8 +81,7 @@ async function dialSocket(
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
   });
   await attempt.step(socket, 'connect', 'connect', detail);
-  const descriptor = descriptorOf(socket);
-  if (descriptor !== null) limitSilence?.(descriptor, PROBED_AFTER_S, SILENCE_MS);
+  limitSilence?.(socket, PROBED_AFTER_S, SILENCE_MS);
   return socket;
 }
 
