@@ -1,10 +1,12 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { output } from './cached-folder.js';
 
 /** One server that does not answer holds up apt for this long, and all of them together for UPDATE_LIMIT_MS. */
 const TIMEOUT_SECONDS = 10;
 const UPDATE_LIMIT_MS = 120_000;
+/** Of Debian's package debian-archive-keyring. */
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
  * Packages of Debian and Ubuntu as files. apt reads the machine's sources and what is installed, and writes into a folder alone: nothing is installed, and
@@ -15,9 +17,13 @@ export class Apt {
 
   /**
    * @param folder is removed by `close`.
-   * @throws Error where there is no apt, or the machine's sources have no answer.
+   * @param release of Debian, from the mirror of the machine's own; null: what the machine's sources have.
+   * @throws Error where there is no apt, or the sources have no answer.
    */
-  constructor(private readonly folder: string) {
+  constructor(
+    private readonly folder: string,
+    release: string | null = null,
+  ) {
     const [lists, cache] = [join(folder, 'lists'), join(folder, 'cache')];
     for (const each of [join(lists, 'partial'), join(cache, 'archives', 'partial')])
       mkdirSync(each, { recursive: true });
@@ -26,6 +32,7 @@ export class Apt {
       ...['http', 'https'].map((scheme) => `Acquire::${scheme}::Timeout=${TIMEOUT_SECONDS}`),
       // Otherwise root's apt downloads as a user that may not write here, and runs what the machine wants done after an update of its own lists.
       ...['APT::Sandbox::User=root', 'APT::Update::Post-Invoke=', 'APT::Update::Post-Invoke-Success='],
+      ...(release === null ? [] : sourcesOf(release, folder)),
     ];
     this.#options = settings.flatMap((setting) => ['-o', setting]);
     output('apt-get', [...this.#options, '-qq', 'update'], '/', UPDATE_LIMIT_MS);
@@ -57,4 +64,20 @@ export class Apt {
   close(): void {
     rmSync(this.folder, { recursive: true });
   }
+}
+
+/** Settings by which apt reads one release alone. */
+function sourcesOf(release: string, folder: string): readonly string[] {
+  const mirrors = output('apt-get', [
+    'indextargets',
+    '--format',
+    '$(REPO_URI)',
+    'Origin: Debian',
+    'Created-By: Packages',
+  ]);
+  const [mirror] = mirrors.toString().split('\n');
+  if (mirror === undefined || mirror === '') throw new Error("none of apt's sources is a mirror of Debian");
+  const list = join(folder, 'sources.list');
+  writeFileSync(list, `deb [signed-by=${KEYRING}] ${mirror} ${release} main\n`);
+  return [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-'];
 }

@@ -4,7 +4,8 @@
 //
 // Exit status: the command's; 77: no such machine can be had here; 124: it took longer than POINTSMAN_VM_SECONDS (480); 125: the machine did not come to its
 // end.
-// POINTSMAN_VM_CACHE: the folder that kernel and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB).
+// POINTSMAN_VM_CACHE: the folder that kernels and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB each).
+// POINTSMAN_VM_RELEASE: Debian's release whose kernel it is, such as bullseye, trixie or sid; absent: that of this machine.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
@@ -69,7 +70,8 @@ async function bundleVariable(folder: string, args: readonly string[]): Promise<
 function machine(): ReturnType<typeof provision> {
   try {
     checkMachine();
-    return provision(process.env['POINTSMAN_VM_CACHE'] ?? join(homedir(), '.cache/pointsman-vm'));
+    const cache = process.env['POINTSMAN_VM_CACHE'] ?? join(homedir(), '.cache/pointsman-vm');
+    return provision(cache, process.env['POINTSMAN_VM_RELEASE'] ?? null);
   } catch (error) {
     process.stderr.write(`no virtual machine: ${messageOf(error)}\n`);
     process.exit(UNAVAILABLE);
