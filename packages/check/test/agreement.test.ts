@@ -37,7 +37,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
   [
     'ranges of pods',
     [
-      `${CLUSTER}networking: {podSubnet: 10.244.0.0/16}\ncontrollerManager: {extraArgs: [{name: cluster-cidr, value: 10.1.0.0/16}, {name: cluster-cidr, value: 10.2.0.0/16}]}`,
+      `${CLUSTER}networking: {podSubnet: 10.244.0.0/16}\ncontrollerManager: {extraArgs: [{name: cluster-cidr, value: 10.1.0.0/16}, {name: cluster_cidr, value: 10.2.0.0/16}]}`,
       `${PROXY}clusterCIDR: 10.0.0.0/8`,
       `${MANAGER}KubeCloudShared: {ClusterCIDR: 10.245.0.0/16}`,
     ],

@@ -135,6 +135,7 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
           [[]],
           [mapping],
           [true],
+          ...(wanted === 'string' ? [[0] as const] : []),
           ...(test(GARBAGE, GARBAGE) ? [] : [[GARBAGE] as const]),
           ...(least === undefined ? [] : [['1ns'] as const]),
           ...(most === undefined ? [] : [['24h'] as const]),
@@ -150,6 +151,7 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
       ];
       return [
         ['1'],
+        ['0'],
         [''],
         [true],
         [[]],

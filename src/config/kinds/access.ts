@@ -74,7 +74,7 @@ const VERIFIED_EMAIL = rule('email', (section) => {
 const ONCE_EACH = rule('unique', (section) => {
   for (const name of ['claim', 'expression']) {
     const seen = new Set<string>();
-    for (const each of section.sections('claimValidationRules').filter((one) => one.has(name)))
+    for (const each of section.sections('claimValidationRules').filter((one) => one.text(name) !== ''))
       if (seen.size === seen.add(each.text(name)).size) each.refuse('unique', name, 'is given twice');
   }
 });
@@ -162,7 +162,7 @@ const ISSUERS = rule('unique', (section) => {
   const issuers = section.sections('jwt').flatMap((jwt) => jwt.section('issuer') ?? []);
   for (const name of ['url', 'discoveryURL']) {
     const seen = new Set<string>();
-    for (const issuer of issuers.filter((each) => each.has(name)))
+    for (const issuer of issuers.filter((each) => each.text(name) !== ''))
       if (seen.size === seen.add(issuer.text(name)).size) issuer.refuse('unique', name, 'is given twice');
   }
 });

@@ -1,7 +1,7 @@
 import { needs, rule } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
 import { scalar } from '../tables/formats.js';
-import { bool, field, list, oneOf, partial, required, struct, text, type KindTable } from '../tables/types.js';
+import { bool, field, list, map, oneOf, partial, required, struct, text, type KindTable } from '../tables/types.js';
 
 /** What the API server records of requests. */
 
@@ -49,9 +49,12 @@ const REACHABLE = rule('unreachable', (section) => {
     rules[index + 1]?.warn('unreachable', '', 'is never reached, nor is what follows: the rule before it is for all');
 });
 
+/** Nothing of it counts for a policy, but what it has is read. */
+const METADATA = partial({ name: text, namespace: text, labels: map(text), annotations: map(text) });
+
 const POLICY = struct(
   {
-    metadata: partial({}),
+    metadata: METADATA,
     rules: required(
       list(
         struct(

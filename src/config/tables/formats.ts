@@ -241,8 +241,11 @@ function isPortText(value: string): boolean {
   return /^\d{1,5}$/.test(value) && isPort(Number(value));
 }
 
+/** Programs of Kubernetes neither strip spaces from a URL nor add slashes to it, as URL does. */
 function hasScheme(value: string, schemes: readonly string[]): boolean {
-  return URL.canParse(value) && schemes.includes(new URL(value).protocol);
+  if (value !== value.trim() || !URL.canParse(value)) return false;
+  const { protocol } = new URL(value);
+  return schemes.includes(protocol) && value.slice(protocol.length).startsWith('//');
 }
 
 function isHttps(value: string): boolean {

@@ -97,14 +97,17 @@ function readField(field: Field, value: unknown, path: string, parent: Section, 
 /** Whether a value counts as nothing written. Empty text does not where there is to be a number, a list or a mapping, nor where it would be parsed at once. */
 function isNothing(value: unknown, type: Type): boolean {
   if (value === undefined || value === null) return true;
-  if (type.is === 'scalar' && type.zeroIsUnset === true && isZero(value)) return true;
+  if (type.is === 'scalar' && type.zeroIsUnset === true && isZero(value))
+    return type.spelling.in.includes(typeof value);
   if (value !== '') return false;
   if (type.is === 'scalar') return type.spelling.in === 'string' && !NEVER_EMPTY.includes(type.format);
   return type.is === 'enum' || type.is === 'any';
 }
 
 function isZero(value: unknown): boolean {
-  return value === 0 || (typeof value === 'string' && /^[-+]?0/.test(value) && nanoseconds(value) === 0n);
+  if (typeof value !== 'string') return value === 0;
+  const duration = parseDuration(value);
+  return duration !== null && durationNanoseconds(duration) === 0n;
 }
 
 const NEVER_EMPTY: readonly string[] = ['duration', 'duration, not negative', 'duration above 0', 'timestamp'];

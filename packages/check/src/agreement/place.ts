@@ -51,12 +51,13 @@ export function placeOf(document: Document, section: Section | null, name: strin
   return section === null || value === '' ? [] : [{ document, path: section.pathOf(name), value }];
 }
 
-/** An argument that kubeadm gives a component: of a map, or of a list, whose last one counts. */
+/** An argument that kubeadm gives a component: of a map, or of a list, whose last one counts. Programs take `_` for `-`. */
 export function argumentOf(document: Document, component: Section | null, name: string): readonly Place[] {
+  const isNamed = (given: string): boolean => given.replaceAll('_', '-') === name;
   const asMap = component?.section('extraArgs') ?? null;
   if (component === null) return [];
-  if (asMap !== null) return placeOf(document, asMap, name);
-  const given = component.sections('extraArgs').findLast((argument) => argument.text('name') === name);
+  if (asMap !== null) return placeOf(document, asMap, asMap.names().findLast(isNamed) ?? name);
+  const given = component.sections('extraArgs').findLast((argument) => isNamed(argument.text('name')));
   const value = given?.text('value') ?? '';
   return value === '' ? [] : [{ document, path: component.pathOf(`extraArgs.${name}`), value }];
 }

@@ -90,7 +90,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map(
 const STAGES = ['AllAlpha', 'AllBeta'];
 
 /** What is wrong with a gate that is set; null: nothing. Other releases have other gates, which nothing is known of here. */
-export function gateProblem(name: string, value: boolean, release: number): string | null {
+function gateProblem(name: string, value: boolean, release: number): string | null {
   if (release !== KUBERNETES_MINOR || STAGES.includes(name)) return null;
   const kind = KINDS.get(name);
   if (kind === undefined) return `is no feature gate of Kubernetes 1.${release}`;
@@ -98,13 +98,70 @@ export function gateProblem(name: string, value: boolean, release: number): stri
   return `cannot be set: it is always ${String(kind === 'lockedOn')}`;
 }
 
+/**
+ * What a gate needs that is not always on: a program does not start where one is on and what it needs is off, by
+ * default too. From the dependencies that this release registers.
+ */
+const NEEDS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    ClusterTrustBundleProjection: 'ClusterTrustBundle',
+    DRADeviceBindingConditions: 'DRAResourceClaimDeviceStatus',
+    DRADeviceTaintRules: 'DRADeviceTaints',
+    GangScheduling: 'GenericWorkload',
+    GracefulNodeShutdownBasedOnPodPriority: 'GracefulNodeShutdown',
+    InPlacePodLevelResourcesVerticalScaling: 'NodeDeclaredFeatures PodLevelResources',
+    MatchLabelKeysInPodTopologySpreadSelectorMerge: 'MatchLabelKeysInPodTopologySpread',
+    ResourceHealthStatusMessage: 'ResourceHealthStatus',
+    RestartAllContainersOnContainerExits: 'ContainerRestartRules NodeDeclaredFeatures',
+    StaleControllerConsistencyDaemonSet: 'AtomicFIFO',
+    StaleControllerConsistencyJob: 'AtomicFIFO',
+    StaleControllerConsistencyReplicaSet: 'AtomicFIFO',
+    StaleControllerConsistencyStatefulSet: 'AtomicFIFO',
+    StorageVersionAPI: 'APIServerIdentity',
+    TopologyAwareWorkloadScheduling: 'GenericWorkload',
+    UnknownVersionInteroperabilityProxy: 'APIServerIdentity',
+    WindowsGracefulNodeShutdown: 'GracefulNodeShutdown',
+    WorkloadAwarePreemption: 'GangScheduling',
+    WorkloadWithJob: 'GenericWorkload',
+  }).map(([name, needs]): [string, readonly string[]] => [name, needs.split(' ')]),
+);
+
+/** A gate that is set, and why no program starts with it. */
+export interface GateProblem {
+  readonly name: string;
+  readonly problem: string;
+}
+
+/** Everything that is wrong with gates that are set together. What a stage sets is not known gate by gate. */
+export function gateProblems(gates: ReadonlyMap<string, boolean>, release: number): readonly GateProblem[] {
+  const own = [...gates].flatMap(([name, value]): readonly GateProblem[] => {
+    const problem = gateProblem(name, value, release);
+    return problem === null ? [] : [{ name, problem }];
+  });
+  const isKnown = release === KUBERNETES_MINOR && !STAGES.some((stage) => gates.has(stage));
+  return isKnown ? [...own, ...[...NEEDS].flatMap(([name, needs]) => unmet(name, needs, gates))] : own;
+}
+
+/** At the gate that is set: the one that needs another, or the other one, without which it is on by default. */
+function unmet(name: string, needs: readonly string[], gates: ReadonlyMap<string, boolean>): readonly GateProblem[] {
+  if (!isOn(name, gates)) return [];
+  const off = needs.filter((each) => !isOn(each, gates));
+  if (gates.has(name)) return off.map((each) => ({ name, problem: `needs ${each}, which is off` }));
+  return off.map((each) => ({ name: each, problem: `is needed by ${name}, which is on by default` }));
+}
+
+function isOn(name: string, gates: ReadonlyMap<string, boolean>): boolean {
+  const kind = KINDS.get(name);
+  return gates.get(name) ?? (kind === 'on' || kind === 'lockedOn');
+}
+
 /** The gates of a document, a map of names. */
 export const KNOWN_GATES: Rule = rule('feature-gate', (section) => {
   const gates = section.section('featureGates');
-  for (const name of gates?.names() ?? []) {
-    const problem = gates?.isTruth(name) === true ? gateProblem(name, gates.truth(name), section.release) : null;
-    if (problem !== null) gates?.refuse('feature-gate', name, problem);
-  }
+  if (gates === null) return;
+  const set = gates.names().filter((name) => gates.isTruth(name));
+  const values = new Map(set.map((name) => [name, gates.truth(name)]));
+  for (const { name, problem } of gateProblems(values, section.release)) gates.refuse('feature-gate', name, problem);
 });
 
 /** Whether a gate is on by what a document sets, or else by default; null where that is not known. */

@@ -4,7 +4,7 @@ import type { Report } from '../../../../src/config/tables/report.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { fieldOf, type Field, type Rule, type StructType, type Type } from '../../../../src/config/tables/types.js';
-import { gateProblem } from './feature-gates.js';
+import { gateProblems } from './feature-gates.js';
 import { Mapping } from '../../../../src/config/yaml.js';
 
 /** Flags as kubeadm has them: names and texts, read by a table of the same language as documents. */
@@ -55,10 +55,9 @@ function checkFlag(section: Section, { name, text, path }: Argument, field: Fiel
     else section.warn(found, path, said, expected);
   };
   const { version, release } = section;
-  for (const [gate, value] of name === 'feature-gates' ? gatesIn(text) : []) {
-    const problem = gateProblem(gate, value, release);
-    if (problem !== null) section.refuse('flag', path, `--${name}: ${printValue(gate)} ${problem}`);
-  }
+  const gates = new Map(name === 'feature-gates' ? gatesIn(text) : []);
+  for (const { name: gate, problem } of gateProblems(gates, release))
+    section.refuse('flag', path, `--${name}: ${printValue(gate)} ${problem}`);
   readStruct({ is: 'struct', fields: { [name]: field }, rules: [], lenient: false }, new Mapping([[name, value]]), '', {
     version,
     release,

@@ -102,6 +102,11 @@ anonymous: {enabled: false, conditions: [{path: /a}, {path: /a}]}`,
         'error: AuthenticationConfiguration.jwt[1].issuer.url: "https://i/": is given twice',
       ],
       [
+        'jwt: [{issuer: {url: "https://i ", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}, {issuer: {url: "https:j", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}]',
+        'error: AuthenticationConfiguration.jwt[0].issuer.url: "https://i/": cannot be read: should be a URL that begins with https://, with a host, no user, query or fragment',
+        'error: AuthenticationConfiguration.jwt[1].issuer.url: "https://j/": cannot be read: should be a URL that begins with https://, with a host, no user, query or fragment',
+      ],
+      [
         'jwt: [{issuer: {url: "https://user:S3cr3t@i", audiences: [a]}, claimMappings: {username: {expression: claims.x, prefix: "y"}, groups: {}, uid: {}}}]',
         'error: AuthenticationConfiguration.jwt[0].issuer.url: "https://i/": cannot be read: should be a URL that begins with https://, with a host, no user, query or fragment',
         'error: AuthenticationConfiguration.jwt[0].claimMappings.username.prefix: "y": needs claim beside it',

@@ -14,6 +14,12 @@ rules: [{level: None, users: [a], verbs: [watch], resources: [{group: "", resour
       ['rules: []', 'error: Policy.rules: is empty: should be a list of at least 1'],
       ['metadata: x\nrules: [{level: None}]', 'error: Policy.metadata: "x": has the wrong type: should be a mapping'],
       [
+        'metadata: {name: 1, labels: {a: true}, annotations: [], ownerReferences: []}\nrules: [{level: None}]',
+        'error: Policy.metadata.name: 1: has the wrong type: should be text',
+        'error: Policy.metadata.labels.a: true: has the wrong type: should be text',
+        'error: Policy.metadata.annotations: has the wrong type: should be a mapping',
+      ],
+      [
         'rules: [{level: None, resources: [{group: apps/v1}]}]',
         'error: Policy.rules[0].resources[0].group: "apps/v1": cannot be read: should be a group without version, or *',
       ],

@@ -68,6 +68,10 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "CloudAllocator": is no more since Kubernetes 1.31: should be "RangeAllocator"',
       ],
       [
+        'AttachDetachController: {ReconcilerSyncLoopPeriod: 0sx}',
+        'error: KubeControllerManagerConfiguration.AttachDetachController.ReconcilerSyncLoopPeriod: "0sx": cannot be read: should be a duration of at least 1s',
+      ],
+      [
         `AttachDetachController: {ReconcilerSyncLoopPeriod: 999ms}
 DeviceTaintEvictionController: {ConcurrentSyncs: -1}
 ResourceClaimController: {ConcurrentSyncs: "1"}

@@ -141,7 +141,7 @@ export const KUBEADM: readonly Golden[] = [
         'error: ClusterConfiguration.apiServer.extraArgs[9].value: --service-cluster-ip-range: "10.96.0.0" cannot be read: should be a CIDR, or one of each IP family with a comma between',
       ],
       [
-        'controllerManager: {extraArgs: [{name: concurrent-gc-syncs, value: "0"}, {name: max-endpoints-per-slice, value: "1001"}, {name: node-monitor-grace-period, value: soon}, {name: cluster-cidr, value: pods}, {name: node-sync-period, value: 1s}, {name: allocate-node-cidrs, value: "yes"}, {name: cidr-allocator-type, value: CloudAllocator}]}\nscheduler: {extraArgs: [{name: leader-elect-lease-duration, value: 0s}, {name: kube-api-qps, value: fast}, {name: feature-gates, value: NoSuch=true}]}',
+        'controllerManager: {extraArgs: [{name: concurrent-gc-syncs, value: "0"}, {name: max-endpoints-per-slice, value: "1001"}, {name: node-monitor-grace-period, value: soon}, {name: cluster-cidr, value: pods}, {name: node-sync-period, value: 1s}, {name: allocate-node-cidrs, value: "yes"}, {name: cidr-allocator-type, value: CloudAllocator}]}\nscheduler: {extraArgs: [{name: leader-elect-lease-duration, value: 0s}, {name: kube-api-qps, value: fast}, {name: feature-gates, value: "NoSuch=true,GangScheduling=true"}]}',
         'error: ClusterConfiguration.controllerManager.extraArgs[0].value: --concurrent-gc-syncs: "0" is out of range: should be an integer of at least 1',
         'error: ClusterConfiguration.controllerManager.extraArgs[1].value: --max-endpoints-per-slice: "1001" is out of range: should be an integer from 1 to 1000',
         'error: ClusterConfiguration.controllerManager.extraArgs[2].value: --node-monitor-grace-period: "soon" cannot be read: should be a duration of at least 0s',
@@ -152,6 +152,7 @@ export const KUBEADM: readonly Golden[] = [
         'error: ClusterConfiguration.scheduler.extraArgs[0].value: --leader-elect-lease-duration: "0s" cannot be read: should be a duration above 0s',
         'error: ClusterConfiguration.scheduler.extraArgs[1].value: --kube-api-qps: "fast" has the wrong type: should be a number',
         'error: ClusterConfiguration.scheduler.extraArgs[2].value: --feature-gates: "NoSuch" is no feature gate of Kubernetes 1.36',
+        'error: ClusterConfiguration.scheduler.extraArgs[2].value: --feature-gates: "GangScheduling" needs GenericWorkload, which is off',
       ],
       [
         'apiServer: {extraEnvs: [{name: A, valueFrom: {x: 1}}, {name: B, valueFrom: {secretKeyRef: {name: a}}}]}',

@@ -333,8 +333,28 @@ const RESOURCES = kubelet(
 const OFF = 'needs a feature gate that is off: should be with featureGates';
 
 const GATES = kubelet(
-  ['featureGates: {GracefulNodeShutdown: false, AllAlpha: false}'],
   [
+    'featureGates: {GracefulNodeShutdown: false, AllBeta: false}',
+    'featureGates: {GracefulNodeShutdown: false, GracefulNodeShutdownBasedOnPodPriority: false, WindowsGracefulNodeShutdown: false}',
+    'featureGates: {GangScheduling: true, GenericWorkload: true, WorkloadAwarePreemption: true}',
+  ],
+  [
+    [
+      'featureGates: {ClusterTrustBundleProjection: true, WorkloadAwarePreemption: true, GenericWorkload: true, APIServerIdentity: false, NodeDeclaredFeatures: false, InPlacePodLevelResourcesVerticalScaling: true, PodLevelResources: false, RestartAllContainersOnContainerExits: false}',
+      ...errors(
+        'featureGates.APIServerIdentity: false: is needed by UnknownVersionInteroperabilityProxy, which is on by default',
+        'featureGates.ClusterTrustBundleProjection: true: needs ClusterTrustBundle, which is off',
+        'featureGates.InPlacePodLevelResourcesVerticalScaling: true: needs NodeDeclaredFeatures, which is off',
+        'featureGates.InPlacePodLevelResourcesVerticalScaling: true: needs PodLevelResources, which is off',
+        'featureGates.WorkloadAwarePreemption: true: needs GangScheduling, which is off',
+      ),
+    ],
+    [
+      'featureGates: {GracefulNodeShutdown: false, WindowsGracefulNodeShutdown: false}',
+      ...errors(
+        'featureGates.GracefulNodeShutdown: false: is needed by GracefulNodeShutdownBasedOnPodPriority, which is on by default',
+      ),
+    ],
     [
       'featureGates: {WinDSR: false, Nonsense: true, GitRepoVolumeDriver: true}',
       ...errors(
@@ -344,7 +364,7 @@ const GATES = kubelet(
       ),
     ],
     [
-      `featureGates: {RotateKubeletServerCertificate: false, KubeletCrashLoopBackOffMax: false, CustomCPUCFSQuotaPeriod: false, KubeletEnsureSecretPulledImages: false, GracefulNodeShutdown: false}
+      `featureGates: {RotateKubeletServerCertificate: false, KubeletCrashLoopBackOffMax: false, CustomCPUCFSQuotaPeriod: false, KubeletEnsureSecretPulledImages: false, GracefulNodeShutdown: false, GracefulNodeShutdownBasedOnPodPriority: false, WindowsGracefulNodeShutdown: false}
 serverTLSBootstrap: true
 crashLoopBackOff: {maxContainerRestartPeriod: 5m}
 cpuCFSQuotaPeriod: 50ms
