@@ -157,7 +157,7 @@ t.test('a mutated object is told apart from a valid one by field path', (t) => {
       translate(kind, mutate(valid, random), new Interner());
     } catch (error) {
       if (!(error instanceof TranslateError)) throw error;
-      if (!error.problems.every((problem) => /^[a-zA-Z[\]0-9./-]+: .*: .+/s.test(problem)))
+      if (!error.problems.every((problem) => /^[a-zA-Z[\]0-9./-]+: .*: .+/s.test(String(problem))))
         t.fail('no path', { problems: error.problems });
     }
   }

@@ -16,7 +16,7 @@ function problemsOf(work: () => unknown): readonly string[] {
   try {
     work();
   } catch (error) {
-    if (error instanceof TranslateError) return error.problems;
+    if (error instanceof TranslateError) return error.problems.map(String);
     throw error;
   }
   return [];
@@ -46,7 +46,7 @@ t.test('ST-14 InternalIPs come before ExternalIPs, bad ones are left out', (t) =
   ];
   const { row, warnings } = translateNode(nodeObject('n', { status: { addresses } }), new Interner());
   t.strictSame(row?.addresses, ['10.0.0.1', 'fd00::1', '192.0.2.1']);
-  t.match(warnings, [/^status\.addresses\[3\]\.address: "nonsense": /]);
+  t.match(warnings.map(String), [/^status\.addresses\[3\]\.address: "nonsense": /]);
   t.end();
 });
 
@@ -123,7 +123,7 @@ t.test('WA-04 ServiceCIDR', (t) => {
   const cut = translateServiceCIDR(serviceCIDRObject('k', [...special, '169.254.20.0/24']), new Interner());
   t.strictSame(cut.row, { kind: 'ServiceCIDR', name: 'k', cidrs: ['169.254.20.0/24'] });
   t.equal(cut.warnings.length, special.length);
-  t.equal(cut.warnings[1], 'spec.cidrs[1]: "127.0.0.0/8": takes in addresses of 127.0.0.0/8, and is left out');
+  t.equal(String(cut.warnings[1]), 'spec.cidrs[1]: "127.0.0.0/8": takes in addresses of 127.0.0.0/8, and is left out');
   t.strictSame(
     problemsOf(() => translateServiceCIDR(serviceCIDRObject('k', ['10.0.0.0', '::/0']), new Interner())),
     ['spec.cidrs[0]: "10.0.0.0": must be a prefix such as "192.0.2.0/24"'],

@@ -19,7 +19,7 @@ t.test('annotations say when attempts go to another endpoint', (t) => {
   t.same(said({ [connect]: 'off' }), { connect: 0, udp: null, warnings: 0 });
   for (const value of ['', '0s', '61s', '1', '1.5s', '1m', 'Off', '01s', ' 1s', 5, null, ['1s']])
     t.same(said({ [connect]: value }), { connect: null, udp: null, warnings: 1 }, JSON.stringify(value));
-  t.match(read({ [udp]: '1500ms' }).warnings, [
+  t.match(read({ [udp]: '1500ms' }).warnings.map(String), [
     'metadata.annotations[pointsman.dev/udp-retry]: "1500ms": must be "off" or "1s" to "60s", and counts as absent',
   ]);
   t.end();

@@ -8,7 +8,7 @@ function problemsOf(object: unknown): readonly string[] {
   try {
     translateService(object, new Interner());
   } catch (error) {
-    if (error instanceof TranslateError) return error.problems;
+    if (error instanceof TranslateError) return error.problems.map(String);
     throw error;
   }
   return [];

@@ -2,13 +2,12 @@ import { parseKernelRelease, type KernelRelease } from '../../../src/base/kernel
 import { isMapping } from '../../../src/base/mapping.js';
 import { clip, printValue } from '../../../src/config/errors.js';
 import { Mapping } from '../../../src/config/yaml.js';
-import { TranslateError } from '../../../src/sources/translate/errors.js';
+import { TranslateError, type FieldProblem } from '../../../src/sources/translate/errors.js';
 import type { Interner } from '../../../src/sources/translate/intern.js';
 import { identify } from '../../../src/sources/translate/metadata.js';
 import { recognise, translate } from '../../../src/sources/translate/object.js';
 import { objectKey, refOf, type Row, type RowRef } from '../../../src/state/rows.js';
 import type { Report } from '../../../src/config/tables/report.js';
-import { splitValue } from './problem-line.js';
 import type { TypeMeta } from '../../../src/config/tables/types.js';
 
 /** Whether a document is an API object that the proxy reads, or a list of objects. */
@@ -44,8 +43,8 @@ export function translateObject(
   report: (report: Report) => void,
 ): ReadObject {
   const recognition = recognise(apiVersion, kind);
-  const say = (severity: Report['severity'], line: string, ref: RowRef | null): void => {
-    report(adopt(line, severity, pathOf(kind, ref)));
+  const say = (severity: Report['severity'], problem: FieldProblem, ref: RowRef | null): void => {
+    report(reportOf(problem, severity, pathOf(kind, ref)));
   };
   if (recognition.type === 'other') return NOTHING;
   if (recognition.type === 'version') {
@@ -79,16 +78,14 @@ export function pathOf(kind: string, ref: RowRef | null): string {
   return `${kind}[${clip(ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`)}]`;
 }
 
-/** A line of a translator: `path: value: detail`. */
-function adopt(line: string, severity: Report['severity'], object: string): Report {
-  const colon = line.indexOf(': ');
-  const [path, detail] = colon < 0 ? ['', line] : [line.slice(0, colon), line.slice(colon + 2)];
+function reportOf({ path, value, detail }: FieldProblem, severity: Report['severity'], object: string): Report {
   return {
     severity,
     rule: 'object',
     path: path === '' ? object : `${object}.${path}`,
+    value: value === 'null' ? null : value,
+    problem: detail,
     expected: '',
-    ...splitValue(detail),
   };
 }
 

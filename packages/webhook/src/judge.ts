@@ -3,7 +3,7 @@ import { printableLine } from '../../../src/base/printable.js';
 import { isMapping, type Mapping } from '../../../src/base/mapping.js';
 import type { RuleAction, ServiceRule } from '../../../src/config/kinds/admission.js';
 import { claimProblems, type ClaimProblem, type Cluster } from '../../../src/plan/claim-problems.js';
-import { TranslateError } from '../../../src/sources/translate/errors.js';
+import { FieldProblem, TranslateError } from '../../../src/sources/translate/errors.js';
 import type { Interner } from '../../../src/sources/translate/intern.js';
 import { translateService } from '../../../src/sources/translate/service.js';
 import type { ServiceRow } from '../../../src/state/rows.js';
@@ -120,12 +120,12 @@ const WRITTEN_FIELDS: Readonly<Record<string, ServiceRule>> = {
   'spec.loadBalancerSourceRanges': 'sourceRanges',
 };
 
-/** @param line of a translator: `path: value: detail`. The place in a list is no part of what is wrong. */
-function fieldObjection(line: string): Objection {
-  const [path = ''] = line.split(':', 1);
+/** The place in a list is no part of what is wrong. */
+function fieldObjection(problem: FieldProblem): Objection {
+  const { path, value, detail } = problem;
   const [field = ''] = path.split('[', 1);
-  const key = `${field}${line.slice(path.length)}`;
-  return { rule: WRITTEN_FIELDS[field] ?? null, key, text: line, isGivenOut: false };
+  const key = String(new FieldProblem(field, value, detail));
+  return { rule: WRITTEN_FIELDS[field] ?? null, key, text: String(problem), isGivenOut: false };
 }
 
 const RULES: Readonly<Record<Exclude<ClaimProblem['rule'], 'frontends'>, ServiceRule>> = {

@@ -1,7 +1,7 @@
 import { isMapping } from '../../base/mapping.js';
 import { cutMessage } from '../../base/outside-text.js';
 import { refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
-import { TranslateError } from '../translate/errors.js';
+import { problemAt, TranslateError, type FieldProblem } from '../translate/errors.js';
 import type { Interner } from '../translate/intern.js';
 import { identify } from '../translate/metadata.js';
 import { recognise, translate } from '../translate/object.js';
@@ -154,7 +154,7 @@ class ContentReader {
         return;
       case 'version':
         this.refuseObject(document, recognition.kind, object, at, [
-          `apiVersion: ${JSON.stringify(type.apiVersion)}: must be ${recognition.versions.join(' or ')}`,
+          problemAt('apiVersion', type.apiVersion, `must be ${recognition.versions.join(' or ')}`),
         ]);
         return;
       case 'ours':
@@ -185,7 +185,7 @@ class ContentReader {
     kind: RowKind,
     object: unknown,
     at: string | null,
-    problems: readonly string[],
+    problems: readonly FieldProblem[],
   ): void {
     const ref = identify(object, kind);
     if (ref === null) {

@@ -112,7 +112,7 @@ export class EndpointSliceBuilder {
   finish(): Translation<EndpointSliceRow> {
     const { fields, names, ref, head } = this;
     fields.check();
-    const warnings = fields.findings.warnings.texts;
+    const warnings = fields.findings.warnings.all();
     if (head === null) return { ref, row: null, warnings };
     const { count, addresses, conditions, nodeNames, zoneHints, nodeHints, zoneNames, zones } = columns.copy(names);
     const row: EndpointSliceRow = {

@@ -1,10 +1,25 @@
-/** An API object that cannot be used: every problem found, each naming its field path and value. */
+/** One thing that is wrong with an object. As text: `path: value: detail`. */
+export class FieldProblem {
+  constructor(
+    /** Empty where it is the whole object. */
+    readonly path: string,
+    /** As it is shown, cut to a bearable length and containers named only; null where there is none or it is not for showing. */
+    readonly value: string | null,
+    readonly detail: string,
+  ) {}
+
+  toString(): string {
+    return [this.path, this.value ?? '', this.detail].filter((part) => part !== '').join(': ');
+  }
+}
+
+/** An API object that cannot be used: every problem found. */
 export class TranslateError extends Error {
   override readonly name = 'TranslateError';
   readonly code = 'SOURCE_INVALID_OBJECT';
-  readonly problems: readonly string[];
+  readonly problems: readonly FieldProblem[];
 
-  constructor(problems: readonly string[]) {
+  constructor(problems: readonly FieldProblem[]) {
     // It is about the object, not about where in the code it was read; and a list may hold a thousand such objects, whose stacks would take most of the time.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
@@ -16,9 +31,8 @@ export class TranslateError extends Error {
 
 const MAX_VALUE_LENGTH = 100;
 
-/** `path: value: detail`, the value cut to a bearable length and containers named only. */
-export function problemAt(path: string, value: unknown, detail: string): string {
-  return `${path}: ${printValue(value)}: ${detail}`;
+export function problemAt(path: string, value: unknown, detail: string): FieldProblem {
+  return new FieldProblem(path, printValue(value), detail);
 }
 
 function printValue(value: unknown): string {

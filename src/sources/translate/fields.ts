@@ -1,23 +1,24 @@
 import { isMapping, type Mapping } from '../../base/mapping.js';
-import { problemAt, TranslateError } from './errors.js';
+import { FieldProblem, problemAt, TranslateError } from './errors.js';
 
 /** An object may have as many problems as bytes. */
 const MAX_PROBLEMS = 10;
 
 /** Problems of one object: the first of them, and how many there are. */
 class Problems {
-  private readonly first: string[] = [];
+  private readonly first: FieldProblem[] = [];
   private count = 0;
 
-  add(print: () => string): void {
+  add(make: () => FieldProblem): void {
     this.count++;
-    if (this.first.length < MAX_PROBLEMS) this.first.push(print());
+    if (this.first.length < MAX_PROBLEMS) this.first.push(make());
   }
 
   /** The count comes first, as what is said of an object is cut at its end. */
-  get texts(): readonly string[] {
+  all(): readonly FieldProblem[] {
     const { count, first } = this;
-    return count === first.length ? first : [`${count} problems, of which these are the first`, ...first];
+    if (count === first.length) return first;
+    return [new FieldProblem('', null, `${count} problems, of which these are the first`), ...first];
   }
 }
 
@@ -52,14 +53,14 @@ export class Fields {
 
   /** Of an object that holds credentials. @throws TranslateError when the object is no mapping. */
   static ofSecret(object: unknown): Fields {
-    if (!isMapping(object)) throw new TranslateError(['must be a mapping']);
+    if (!isMapping(object)) throw new TranslateError([new FieldProblem('', null, 'must be a mapping')]);
     return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: true });
   }
 
   /** @throws TranslateError when anything was wrong. */
   check(): void {
-    const { texts } = this.findings.errors;
-    if (texts.length > 0) throw new TranslateError(texts);
+    const problems = this.findings.errors.all();
+    if (problems.length > 0) throw new TranslateError(problems);
   }
 
   /** Notes that the object cannot be used because of a field. */
@@ -80,12 +81,12 @@ export class Fields {
 
   /** Notes that the object cannot be used because of a field whose value must not be shown. */
   refuseSecret(path: string, detail: string): void {
-    this.findings.errors.add(() => `${this.path(path)}: ${detail}`);
+    this.findings.errors.add(() => new FieldProblem(this.path(path), null, detail));
   }
 
   /** Notes something about a field whose value must not be shown. */
   warnSecret(path: string, detail: string): void {
-    this.findings.warnings.add(() => `${this.path(path)}: ${detail}`);
+    this.findings.warnings.add(() => new FieldProblem(this.path(path), null, detail));
   }
 
   /** The names of the fields that are there. */

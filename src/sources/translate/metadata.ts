@@ -1,6 +1,7 @@
 import { isMapping } from '../../base/mapping.js';
 import { parseTimestamp } from '../../base/timestamp.js';
 import type { RowKind, RowRef } from '../../state/rows.js';
+import type { FieldProblem } from './errors.js';
 import type { Fields } from './fields.js';
 
 /** What a translator makes of one object. */
@@ -8,8 +9,8 @@ export interface Translation<R> {
   readonly ref: RowRef;
   /** Null: the object is well-formed but not ours to handle, which counts as absent. */
   readonly row: R | null;
-  /** Entries left out, each with field path and value. */
-  readonly warnings: readonly string[];
+  /** Entries left out. */
+  readonly warnings: readonly FieldProblem[];
 }
 
 const LABEL = {

@@ -32,7 +32,7 @@ export function translateNode(object: unknown, names: Interner): Translation<Nod
     eligible: !deleting && !tainted,
   };
   fields.check();
-  return { ref, row, warnings: fields.findings.warnings.texts };
+  return { ref, row, warnings: fields.findings.warnings.all() };
 }
 
 /** Behaviour ST-14: InternalIPs before ExternalIPs, each in status order. */

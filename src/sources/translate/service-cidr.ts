@@ -20,7 +20,7 @@ export function translateServiceCIDR(object: unknown, names: Interner): Translat
     cidrs: readCIDRs(spec),
   };
   fields.check();
-  return { ref, row, warnings: fields.findings.warnings.texts };
+  return { ref, row, warnings: fields.findings.warnings.all() };
 }
 
 /** The unspecified address, loopback and multicast: no Service can have them (RFC 6890, RFC 4291). */

@@ -40,7 +40,7 @@ export function translateService(object: unknown, names: Interner): Translation<
   const metadata = fields.section('metadata');
   if (metadata.section('labels').has(PROXY_NAME_LABEL)) {
     fields.check();
-    return { ref, row: null, warnings: fields.findings.warnings.texts };
+    return { ref, row: null, warnings: fields.findings.warnings.all() };
   }
   const spec = fields.section('spec');
   const type = spec.choice('type', TYPES, 'ClusterIP');
@@ -75,7 +75,7 @@ export function translateService(object: unknown, names: Interner): Translation<
   const balance = readBalance(metadata);
   // Rows of most Services are of one shape.
   const whole = balance === null ? row : { ...row, balance };
-  return { ref, row: whole, warnings: fields.findings.warnings.texts };
+  return { ref, row: whole, warnings: fields.findings.warnings.all() };
 }
 
 /** Of any other type an annotation counts as none: they are for one platform, and not worth refusing a Service for. */

@@ -28,7 +28,7 @@ function decoded(object: ReceivedObject, names: Interner): DecodedObject {
   const { namespace, name, version } = object;
   try {
     const { row, warnings } = object.translate(names);
-    return { namespace, name, version, row, warnings, problem: null };
+    return { namespace, name, version, row, warnings: warnings.map(String), problem: null };
   } catch (error) {
     if (!(error instanceof TranslateError) && !(error instanceof CodecError)) throw error;
     return { namespace, name, version, row: null, warnings: [], problem: `${error.name}: ${error.message}` };

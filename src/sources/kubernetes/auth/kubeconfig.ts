@@ -96,12 +96,12 @@ export function parseKubeconfig(text: string, file: string): Kubeconfig {
       clusters: readEntries(root, 'clusters', (fields, at) => readCluster(fields, at, directory)),
       contexts: readEntries(root, 'contexts', readContext),
       users: readEntries(root, 'users', (fields, at) => readUser(fields, at, directory)),
-      warnings: root.findings.warnings.texts,
+      warnings: root.findings.warnings.all().map(String),
     };
     root.check();
     return kubeconfig;
   } catch (error) {
-    if (error instanceof TranslateError) throw new KubeconfigError(file, error.problems);
+    if (error instanceof TranslateError) throw new KubeconfigError(file, error.problems.map(String));
     throw error;
   }
 }
