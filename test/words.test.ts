@@ -24,8 +24,8 @@ const TERMS: Readonly<Record<string, RegExp>> = {
 
 const BUDGET = {
   lines: 0,
-  terms: 140,
-  sentences: 200,
+  terms: 95,
+  sentences: 150,
 };
 
 interface Line {
