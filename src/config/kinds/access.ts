@@ -186,7 +186,7 @@ const AUTHENTICATION = struct(
   ISSUERS,
 );
 
-const SELECTOR = { rawSelector: 'string', requirements: { key: 'string', operator: 'string', values: 'list<string>' } };
+const SELECTOR = { rawSelector: 'string', requirements: 'list<dyn>' };
 
 /** What an expression may ask of a request. */
 const REQUEST: Shape = {

@@ -58,14 +58,15 @@ function matches(text: string, pattern: string): boolean {
   return (literals.get(pattern) ?? compileUnknown(pattern)).matches(text);
 }
 
-/** A field that is an expression over one variable, where it is given. */
+/** A field that is an expression over claims, which may be anything, where it is given. */
 export function expression(name: string, variable: string, ...types: readonly ResultType[]): Rule {
   return {
     name: 'expression',
     check: (section) => {
-      const problem = section.has(name) ? problemOf(section.text(name), variable, types) : null;
+      const source = section.text(name);
+      const problem = section.has(name) ? (problemOf(source, variable, types) ?? macroProblem(source, variable)) : null;
       const expected = `an expression in CEL that comes to ${types.join(' or ')}`;
-      if (problem !== null) report(section, name, section.text(name), problem, expected);
+      if (problem !== null) report(section, name, source, problem, expected);
     },
   };
 }
@@ -101,15 +102,26 @@ const SERVER_FUNCTIONS =
   add sub ip isIP isCanonical family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast cidr
   isCIDR containsIP containsCIDR prefixLength masked semver isSemver major minor patch named validate charAt format join
   lowerAscii upperAscii quote replace reverse split substring trim contains intersects equivalent distinct flatten range
-  slice sort sortBy first last transformList transformMap transformMapEntry existsOne string`.split(/\s+/);
+  slice sort sortBy first last transformList transformMap transformMapEntry existsOne string optMap optFlatMap
+  ofNonZeroValue`.split(/\s+/);
 
 function callsServerFunction(source: string): boolean {
   return [...source.matchAll(/\b(\w+)\s*\(/g)].some(([, name = '']) => SERVER_FUNCTIONS.includes(name));
 }
 
+/** As the library says that it does not know a function, the namespace of one, or what a macro that it does not have names. */
+const UNKNOWN_FUNCTION =
+  /overload|no such|not found|unknown function|undeclared|^Unknown variable: (?:ip|format|sets|strings)$/i;
+
+function isUnknownFunction(problem: string, source: string): boolean {
+  return (
+    UNKNOWN_FUNCTION.test(problem) || (problem.startsWith('Unknown variable') && /\.opt(?:Flat)?Map\(/.test(source))
+  );
+}
+
 /** An expression that only the API server can compile is a warning, which a reader for this program's own use takes for an error. */
 function report(section: Section, name: string, source: string, problem: string, expected: string): void {
-  if (/overload|no such|not found|unknown function|undeclared/i.test(problem) && callsServerFunction(source))
+  if (isUnknownFunction(problem, source) && callsServerFunction(source))
     section.warn(UNCOMPILED, name, `was not checked, as a function is not known here: ${problem}`);
   else section.refuse('expression', name, problem, expected);
 }
@@ -127,12 +139,20 @@ function typeProblem(source: string, variable: string, shape: Shape | null): str
     const run = environment.parse(source);
     const { valid, error, type } = run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
-    if (shape === null && goesThrough(run.ast, variable))
-      return `goes through a value of ${variable}, whose type is not known`;
+    if (shape === null && goesThrough(run.ast, variable)) return throughUnknown(variable);
     return type === 'bool' ? null : `comes to ${type === 'dyn' ? 'a type that is not known' : String(type)}`;
   } catch (error) {
     return reasonOf(error);
   }
+}
+
+function throughUnknown(variable: string): string {
+  return `goes through a value of ${variable}, whose type is not known`;
+}
+
+/** What is wrong with macros of an expression that compiles. */
+function macroProblem(source: string, variable: string): string | null {
+  return goesThrough(parse(source, variable).run.ast, variable) ? throughUnknown(variable) : null;
 }
 
 /** Whether a macro goes through a member of the variable, at any depth. */

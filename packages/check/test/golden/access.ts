@@ -102,6 +102,16 @@ anonymous: {enabled: false, conditions: [{path: /a}, {path: /a}]}`,
         'error: AuthenticationConfiguration.jwt[1].issuer.url: "https://i/": is given twice',
       ],
       [
+        'jwt: [{issuer: {url: "https://i", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}, groups: {expression: "claims.groups.map(g, \'x:\' + g)"}, extra: [{key: x.example/a, valueExpression: "claims.a.b.filter(x, true)"}]}}]',
+        'error: AuthenticationConfiguration.jwt[0].claimMappings.groups.expression: "claims.groups.map(g, \'x:\' + g)": goes through a value of claims, whose type is not known: should be an expression in CEL that comes to string or list',
+        'error: AuthenticationConfiguration.jwt[0].claimMappings.extra[0].valueExpression: "claims.a.b.filter(x, true)": goes through a value of claims, whose type is not known: should be an expression in CEL that comes to string or list',
+      ],
+      [
+        'jwt: [{issuer: {url: "https://i", audiences: [a]}, claimMappings: {username: {expression: "claims.?a.optMap(x, x).orValue(\'a\')"}}, claimValidationRules: [{expression: "sets.contains([\'a\'], [claims.a])"}]}]',
+        'warning: AuthenticationConfiguration.jwt[0].claimMappings.username.expression: "claims.?a.optMap(x, x).orValue(\'a\')": was not checked, as a function is not known here: Unknown variable: x',
+        'warning: AuthenticationConfiguration.jwt[0].claimValidationRules[0].expression: "sets.contains([\'a\'], [claims.a])": was not checked, as a function is not known here: Unknown variable: sets',
+      ],
+      [
         'jwt: [{issuer: {url: "https://i ", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}, {issuer: {url: "https:j", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}]',
         'error: AuthenticationConfiguration.jwt[0].issuer.url: "https://i/": cannot be read: should be a URL that begins with https://, with a host, no user, query or fragment',
         'error: AuthenticationConfiguration.jwt[1].issuer.url: "https://j/": cannot be read: should be a URL that begins with https://, with a host, no user, query or fragment',
@@ -137,7 +147,7 @@ anonymous: {enabled: false, conditions: [{path: /a}, {path: /a}]}`,
     apiVersion: 'apiserver.config.k8s.io/v1',
     kind: 'AuthorizationConfiguration',
     right: [
-      'authorizers: [{type: Webhook, name: w, webhook: {authorizedTTL: 5m, unauthorizedTTL: 30s, timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/w.conf}, matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: "true"}]}}, {type: Node, name: node}, {type: RBAC, name: rbac}]',
+      'authorizers: [{type: Webhook, name: w, webhook: {authorizedTTL: 5m, unauthorizedTTL: 30s, timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/w.conf}, matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: "true"}, {expression: "request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == \'a\' && r.values == [\'b\'])"}, {expression: "request.resourceAttributes.labelSelector.requirements[0].operator == \'In\'"}]}}, {type: Node, name: node}, {type: RBAC, name: rbac}]',
     ],
     wrong: [
       ['authorizers: []', 'error: AuthorizationConfiguration.authorizers: is empty: should be a list of at least 1'],
