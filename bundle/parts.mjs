@@ -27,14 +27,21 @@ const PARTS = {
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: ['commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map((name) => `src/cli/${name}.ts`),
+    entries: ['commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map(
+      (name) => `src/cli/${name}.ts`,
+    ),
     uses: ['manifests'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
+  foreign: { entries: ['src/dataplane/foreign/losses.ts'], uses: [] },
   // What is told of a running process, by whoever asks.
   status: {
-    entries: ['src/serve/status-answer.ts', 'src/serve/observed-node.ts',
-      'src/serve/selftest-service.ts', 'src/host/linux/network-facts.ts'],
+    entries: [
+      'src/serve/status-answer.ts',
+      'src/serve/observed-node.ts',
+      'src/serve/selftest-service.ts',
+      'src/host/linux/network-facts.ts',
+    ],
     uses: [],
   },
   // What a command is for: read where somebody asks, or where a command line is wrong.

@@ -119,6 +119,7 @@ class TableReader {
   /// Whether somebody else changed the table since this was last asked.
   bool touched() {
     const ForeignChange change = watch_->poll();
+    if (family_ == Family::kInet) return change.missed;
     return change.missed || (family_ == Family::kIp ? change.ip : change.ip6);
   }
 
@@ -312,6 +313,24 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
                                                         std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements) {
   return TableReader(socket, own_ports, family, table, elements).read();
+}
+
+netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but) {
+  std::vector<BaseChain> chains;
+  for (const Family family : {Family::kIp, Family::kIp6, Family::kInet}) {
+    const std::size_t before = chains.size();
+    const auto restart = [&] { chains.resize(before); };
+    auto dumped = socket.dump_consistent(request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family, {}), restart, [&](const Message& message) -> Status {
+      if (!is_message(message, NFT_MSG_NEWCHAIN)) return Done{};
+      auto chain = read_chain(message);
+      if (!chain.ok()) return chain.error();
+      const auto hook = hook_of(chain.value().object);
+      if (hook && chain.value().table != but) chains.push_back(BaseChain{family, chain.value().table, chain.value().object.name, *hook});
+      return Done{};
+    });
+    if (!dumped.ok()) return dumped.error();
+  }
+  return chains;
 }
 
 netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, Family family, std::string_view table,

@@ -59,6 +59,18 @@ struct TableListing {
   std::vector<TimeoutListing> timeouts;
 };
 
+/// A chain that the kernel calls, of any table.
+struct BaseChain {
+  Family family = Family::kIp;
+  std::string table;
+  std::string chain;
+  /// As in ChainListing.
+  std::string hook;
+};
+
+/// Those of the families ip, ip6 and inet, but of tables whose name is `but`.
+netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but);
+
 /// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change
 /// that others make to it meanwhile starts the listing over, a few times; what the owner of `own_ports` (see Watch) makes does not.
 netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, std::uint32_t own_ports, Family family,

@@ -13,9 +13,13 @@
 namespace pointsman::nftables {
 
 /// NFPROTO_IPV4 or NFPROTO_IPV6; the numbers of nfgenmsg.
-enum class Family : std::uint8_t { kIp = 2, kIp6 = 10 };
+/// What is ours is in `ip` and `ip6`; of others there may be `inet`, whose chains have both.
+enum class Family : std::uint8_t { kInet = 1, kIp = 2, kIp6 = 10 };
 
-inline const char* family_name(Family family) { return family == Family::kIp ? "ip" : "ip6"; }
+inline const char* family_name(Family family) {
+  if (family == Family::kInet) return "inet";
+  return family == Family::kIp ? "ip" : "ip6";
+}
 
 struct Table {
   std::optional<std::string> comment;

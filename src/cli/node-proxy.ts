@@ -39,6 +39,7 @@ import { refOf, type Row } from '../state/rows.js';
 import { Store } from '../state/store.js';
 import type { SourceWriter } from '../state/writer.js';
 import { Attempts } from './attempts.js';
+import { Foreign } from './foreign.js';
 import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
@@ -101,6 +102,8 @@ export class NodeProxy {
   private readonly attempts: Attempts;
   /** Of the API server; null: the platform does not tell. */
   private readonly silence: Silence | null;
+  /** Null: this platform has no such rules. */
+  private readonly foreign: Foreign | null;
   private followers = NOBODY;
   private stopping = false;
   private announced = false;
@@ -139,6 +142,8 @@ export class NodeProxy {
     });
     this.attempts = new Attempts(mode.attempts, log);
     this.health.apiHeardMs = () => this.silence?.heardMs() ?? null;
+    const { addon, host } = options.machine;
+    this.foreign = host.platform === SUBSYSTEM_PLATFORMS.conntrack ? new Foreign(addon) : null;
     this.health.sources = () => this.sources.states();
     this.page = new Page({ running: () => this.running(), open: openPage, clock: systemClock, log });
     this.listeners = this.makeListeners();
@@ -473,6 +478,7 @@ export class NodeProxy {
       lend: (rows) => this.lend(rows),
       silentListeners: () => this.listeners.silent(),
       attempts: this.attempts,
+      ...(this.foreign === null ? {} : { foreign: this.foreign }),
       traffic: () => this.followers.telemetry?.traffic() ?? null,
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };

@@ -1,5 +1,17 @@
 /** nf_tables as the addon has it: transactions, listings and notifications. */
 
+/** A chain that the kernel calls, of any table. */
+export interface NftBaseChain {
+  readonly family: NftReadFamily;
+  readonly table: string;
+  readonly chain: string;
+  /** As {@link NftChainListing.hook}, but it does not say that a table is dormant. */
+  readonly hook: string;
+}
+
+/** Tables of others may be of both families at once. */
+export type NftReadFamily = NftFamily | 'inet';
+
 /** nfnetlink family of a table; spelled as nft spells it. */
 export type NftFamily = 'ip' | 'ip6';
 
@@ -119,12 +131,14 @@ export interface NftablesAddon {
    * Lists a table; null when it does not exist. `elements`: of which sets to fetch elements; null for all. Starts over when others change the
    * table meanwhile. What this environment changes meanwhile does not count: an element that it did not touch may then be missing or twice.
    */
-  nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
+  nftList(family: NftReadFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
   /**
    * Elements of some sets of a table, without a look at anything else in it; sets that do not exist are left out. What packets or transactions add or
    * delete meanwhile may hide others.
    */
-  nftElements(family: NftFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>;
+  nftElements(family: NftReadFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>;
+  /** The base chains of every table of the families ip, ip6 and inet but those of this name. */
+  nftBaseChains(but: string): Promise<readonly NftBaseChain[]>;
   /**
    * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
    * whoever sends it. Not with what packets do to dynamic sets.

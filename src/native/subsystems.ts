@@ -10,6 +10,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     nftTransact: true,
     nftList: true,
     nftElements: true,
+    nftBaseChains: true,
     nftGeneration: true,
     nftMaxBatch: true,
     nftWatch: true,

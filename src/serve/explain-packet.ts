@@ -15,6 +15,7 @@ import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { attemptsTo, printAttempts, silentAmong, type ExplainedAttempts } from './attempts.js';
 import { resolveTarget } from './explain-target.js';
+import { foreignInTheWay } from './foreign-rules.js';
 import { observedPacket } from './observed-packet.js';
 import { pendingMs, type RunningProcess } from './running-process.js';
 
@@ -144,7 +145,8 @@ export async function explainPacket(
     const aside = running.progress.of(family)?.aside ?? [];
     const state = { pendingMs: pendingMs(running), aside };
     const answer = await explainRunning(planned, running.host, dataplane, state, question);
-    return await withAttempts(answer, running);
+    const others = await foreignInTheWay(running, answer, question);
+    return await withAttempts({ ...answer, observations: [...answer.observations, ...others] }, running);
   } catch (error) {
     if (error instanceof QuestionError) return { problem: error.message };
     throw error;

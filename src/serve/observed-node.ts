@@ -1,6 +1,7 @@
 import { observeNode, type Observation } from '../observe/observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { silentEndpoints } from './attempts.js';
+import { foreignWalls } from './foreign-rules.js';
 import type { RunningProcess } from './running-process.js';
 
 /** What stands in the way of packets on this node beside our rules, as it is now. */
@@ -23,7 +24,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     localAddresses: host.localAddresses(),
     listeners: running.silentListeners(),
   });
-  return [...found, ...silentEndpoints(running)];
+  return [...(await foreignWalls(running)), ...found, ...silentEndpoints(running)];
 }
 
 function hasNodePort(table: ForwardingTable): boolean {

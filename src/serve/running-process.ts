@@ -6,6 +6,7 @@ import type { FamilySync } from '../control/family-sync.js';
 import type { Progress } from '../record/progress.js';
 import type { Sources } from '../control/sources.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
+import type { ForeignLosses, ForeignQuestion } from '../dataplane/foreign/losses.js';
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
@@ -53,6 +54,11 @@ export interface RunningProcess {
   };
   /** Of all Services; null: it is not counted. */
   readonly traffic: () => Promise<readonly ServiceTraffic[]> | null;
+  /** What rules of others do with packets: with one, or with any. Absent: this platform has no such rules. */
+  readonly foreign?: {
+    readonly lossesOf: (question: ForeignQuestion) => Promise<ForeignLosses>;
+    readonly lossesOfAll: () => Promise<ForeignLosses>;
+  };
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** Addresses of ours that are not served. */

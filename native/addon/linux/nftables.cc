@@ -3,6 +3,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <array>
 #include <memory>
 
 #include "addon/argument.h"
@@ -11,6 +12,7 @@
 #include "addon/linux/environment.h"
 #include "addon/linux/json_argument.h"
 #include "addon/linux/netlink_error.h"
+#include "addon/linux/simple_call.h"
 #include "addon/linux/transaction_argument.h"
 #include "addon/linux/watch.h"
 #include "addon/values.h"
@@ -25,6 +27,7 @@ constexpr const char* kTransaction = "nft transaction";
 constexpr const char* kList = "nft list";
 constexpr const char* kElements = "nft elements";
 constexpr const char* kGeneration = "nft generation";
+constexpr const char* kBaseChains = "nft base chains";
 constexpr const char* kCompile = "nft compile";
 constexpr const char* kRelease = "nft release memory";
 
@@ -247,6 +250,12 @@ class GenerationCall final : public AsyncCall {
   std::uint32_t generation_ = 0;
 };
 
+/// A family whose tables are only read.
+nftables::Family read_family_argument(const Argument& at) {
+  constexpr std::array kFamilies{nftables::Family::kIp, nftables::Family::kIp6, nftables::Family::kInet};
+  return kFamilies[at.word({"ip", "ip6", "inet"})];
+}
+
 Napi::Value nft_compile(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
@@ -285,7 +294,7 @@ Napi::Value nft_transact(const Napi::CallbackInfo& info) {
 Napi::Value nft_list(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
-  const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
+  const nftables::Family family = read_family_argument(Argument(info[0], "family", misuse));
   std::string table = name_argument(Argument(info[1], "table", misuse));
   std::optional<std::vector<std::string>> elements;
   const Argument names(info[2], "elements", misuse);
@@ -301,13 +310,36 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
 Napi::Value nft_elements(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
-  const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
+  const nftables::Family family = read_family_argument(Argument(info[0], "family", misuse));
   std::string table = name_argument(Argument(info[1], "table", misuse));
   std::vector<std::string> sets;
   for (const Argument& name : Argument(info[2], "sets", misuse).items()) sets.push_back(name_argument(name));
   if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(
       env, kElements, std::make_unique<ElementsCall>(sockets_of(env), family, std::move(table), std::move(sets)));
+}
+
+Napi::Value base_chains_value(Napi::Env env, const std::vector<nftables::BaseChain>& chains) {
+  const Napi::Array array = Napi::Array::New(env, chains.size());
+  for (std::uint32_t index = 0; index < chains.size(); ++index) {
+    const Napi::HandleScope scope(env);
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("family", Napi::String::New(env, nftables::family_name(chains[index].family)));
+    value.Set("table", Napi::String::New(env, chains[index].table));
+    value.Set("chain", Napi::String::New(env, chains[index].chain));
+    value.Set("hook", Napi::String::New(env, chains[index].hook));
+    array.Set(index, value);
+  }
+  return array;
+}
+
+Napi::Value nft_base_chains(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const std::string but = name_argument(Argument(info[0], "but", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<std::vector<nftables::BaseChain>>::start(
+      info, kBaseChains, sockets_of(info.Env()),
+      [but](netlink::Socket& socket) { return nftables::list_base_chains(socket, but); }, base_chains_value);
 }
 
 Napi::Value nft_generation(const Napi::CallbackInfo& info) {
@@ -330,6 +362,7 @@ Napi::Object nftables_functions(Napi::Env env) {
   functions.add<nft_transact>("nftTransact");
   functions.add<nft_list>("nftList");
   functions.add<nft_elements>("nftElements");
+  functions.add<nft_base_chains>("nftBaseChains");
   functions.add<nft_generation>("nftGeneration");
   functions.add<nft_max_batch>("nftMaxBatch");
   functions.add<nft_watch>("nftWatch");

@@ -17,6 +17,7 @@ import type {
   NativeAddon,
   NftablesAddon,
   NftAck,
+  NftBaseChain,
   NftElementsListing,
   NftCommand,
   NftFamily,
@@ -193,6 +194,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
       const set = held?.get(name);
       return set === undefined ? [] : [listSet(set, true, 1)];
     });
+  }
+
+  /** Nobody else has rules here. */
+  nftBaseChains(): Promise<readonly NftBaseChain[]> {
+    return Promise.resolve([]);
   }
 
   async nftGeneration(): Promise<number> {

@@ -1,0 +1,71 @@
+import type { Family, IPAddress } from '../../base/ip.js';
+import type { Protocol } from '../../base/protocol.js';
+
+/** The first packet of a connection where the kernel calls chains. Null: not known. */
+export interface HookedPacket {
+  readonly family: Family;
+  readonly protocol: Protocol | null;
+  readonly source: IPAddress | null;
+  readonly destination: IPAddress | null;
+  readonly port: number | null;
+  readonly inputInterface: string | null;
+  readonly outputInterface: string | null;
+  /** Whether its destination has been translated. */
+  readonly isTranslated: boolean;
+}
+
+/** Whether a rule is for a packet; null: that cannot be said. */
+export type Match = boolean | null;
+
+export type Verdict =
+  | { readonly type: 'accept' | 'drop' | 'reject' | 'return' | 'continue' }
+  | { readonly type: 'jump' | 'goto'; readonly chain: string }
+  /** What becomes of the packet cannot be said. */
+  | { readonly type: 'unknown' };
+
+/** What a rule does with a packet that it is for; `match` null: perhaps. */
+export interface Judged {
+  readonly match: Match;
+  readonly verdict: Verdict;
+}
+
+export const NO_MATCH: Judged = { match: false, verdict: { type: 'continue' } };
+
+/** A chain of others, whose rules are in whatever form they were read. */
+export interface ForeignChain {
+  readonly name: string;
+  readonly rules: readonly string[];
+}
+
+/** Chains that lead to each other, and how a rule of theirs is read. */
+export interface ForeignTable {
+  /** As people call it: `table inet filter`, `iptables-legacy table filter`. */
+  readonly name: string;
+  readonly chains: ReadonlyMap<string, ForeignChain>;
+  readonly judge: (rule: string, packet: HookedPacket) => Judged;
+}
+
+export type Hook = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+
+/** A chain that the kernel calls. */
+export interface ForeignBase {
+  readonly table: ForeignTable;
+  readonly chain: string;
+  readonly hook: Hook;
+  readonly priority: number;
+  readonly policy: 'accept' | 'drop';
+  /** What lists it. */
+  readonly listing: string;
+}
+
+/** What a base chain of others does with a packet. */
+export interface ForeignLoss {
+  readonly base: ForeignBase;
+  readonly outcome: 'drop' | 'reject';
+  /** False: it may, but not all of the rules before it, or of it, can be evaluated. */
+  readonly certain: boolean;
+  /** `rule 3 of chain f`, or `its policy`. */
+  readonly where: string;
+  /** The rule as it was read; null: the policy. */
+  readonly rule: string | null;
+}

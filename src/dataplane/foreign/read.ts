@@ -1,0 +1,118 @@
+import type { Family } from '../../base/ip.js';
+import type { IptablesAddon, NativeAddon, NftablesAddon, NftBaseChain, NftSetListing } from '../../native/contract.js';
+import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
+import { judgeIptablesRule } from './iptables-rules.js';
+import { nftJudge } from './nft-rules.js';
+import type { ForeignBase, ForeignChain, ForeignTable, Hook } from './packet.js';
+
+/** Tables with more are left alone: nobody waits for an explanation so long. */
+const MOST_RULES = 20_000;
+/** Elements of so many sets of a table are read. */
+const MOST_SETS = 64;
+/** The table of mode nftables, whatever mode is in force. */
+const OUR_TABLE = 'kube-proxy';
+const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
+const HOOK = /^type (filter|route) hook (prerouting|input|forward|output|postrouting) priority (-?\d+) policy (\w+)$/;
+
+export interface ForeignRules {
+  readonly bases: readonly ForeignBase[];
+  /** Tables that were not read, and why. */
+  readonly unread: readonly string[];
+}
+
+/** Base chains of others by which packets of a family go, with all that is needed to evaluate their rules. */
+export async function readForeign(
+  addon: Pick<NativeAddon, 'nftables' | 'iptables'>,
+  family: Family,
+): Promise<ForeignRules> {
+  const [nft, legacy] = await Promise.all([readNft(addon.nftables, family), readLegacy(addon.iptables, family)]);
+  const bases = [...nft.bases, ...legacy];
+  return { bases: bases.sort((one, other) => one.priority - other.priority), unread: nft.unread };
+}
+
+async function readNft(addon: NftablesAddon, family: Family): Promise<ForeignRules> {
+  const own = family === 'IPv4' ? 'ip' : 'ip6';
+  const found = (await addon.nftBaseChains(OUR_TABLE)).filter(
+    (each) => (each.family === own || each.family === 'inet') && !OURS.includes(each.table) && HOOK.test(each.hook),
+  );
+  const byTable = new Map<string, NftBaseChain[]>();
+  for (const each of found) {
+    const key = `${each.family} ${each.table}`;
+    byTable.set(key, [...(byTable.get(key) ?? []), each]);
+  }
+  const unread: string[] = [];
+  const bases = await Promise.all(
+    [...byTable.values()].map(async (chains) => {
+      const [first] = chains;
+      const table = first === undefined ? null : await readTable(addon, first);
+      if (table === null) return [];
+      if (typeof table === 'string') unread.push(table);
+      else return chains.flatMap((chain) => nftBase(table, chain));
+      return [];
+    }),
+  );
+  return { bases: bases.flat(), unread };
+}
+
+/** Null: it is gone, or sleeps; a text: why it is not read. */
+async function readTable(addon: NftablesAddon, { family, table }: NftBaseChain): Promise<ForeignTable | string | null> {
+  const listing = await addon.nftList(family, table, []);
+  if (listing === null || listing.chains.some(({ hook }) => hook?.endsWith(' dormant') === true)) return null;
+  const rules = listing.chains.reduce((sum, chain) => sum + chain.rules.length, 0);
+  if (rules > MOST_RULES) return `table ${family} ${table} has ${rules} rules, which are not evaluated`;
+  const asked = new Set<string>();
+  for (const chain of listing.chains)
+    for (const rule of chain.rules)
+      for (const [, set = ''] of rule.matchAll(/\[lookup [^\]]*\bset (\S+?)[ \]]/g)) asked.add(set);
+  const sets = asked.size === 0 ? [] : await addon.nftElements(family, table, [...asked].slice(0, MOST_SETS));
+  return {
+    name: `table ${family} ${table}`,
+    chains: new Map(listing.chains.map((chain): [string, ForeignChain] => [chain.name, chain])),
+    judge: nftJudge(new Map(sets.map((set): [string, NftSetListing] => [set.name, set]))),
+  };
+}
+
+function nftBase(table: ForeignTable, { family, table: name, chain, hook }: NftBaseChain): readonly ForeignBase[] {
+  const [, , at, priority, policy] = HOOK.exec(hook) ?? [];
+  const base = { table, chain, hook: at as Hook, priority: Number(priority) };
+  return [
+    { ...base, policy: policy === 'drop' ? 'drop' : 'accept', listing: `nft -a list chain ${family} ${name} ${chain}` },
+  ];
+}
+
+/** Where legacy iptables calls its chains (ip_tables.h), which are not among those of nf_tables. */
+const PRIORITIES = { filter: 0, mangle: -150 } as const;
+const HOOKS: Readonly<Record<string, Hook>> = {
+  PREROUTING: 'prerouting',
+  INPUT: 'input',
+  FORWARD: 'forward',
+  OUTPUT: 'output',
+  POSTROUTING: 'postrouting',
+};
+
+async function readLegacy(addon: IptablesAddon, family: Family): Promise<readonly ForeignBase[]> {
+  const tables = ['filter', 'mangle'] as const;
+  // Where there are no such programs there are hardly any such rules.
+  const chains = await addon.iptablesList(family, 'legacy', tables, ['']).catch(() => []);
+  return tables.flatMap((name) => {
+    const own = chains.filter(({ table }) => table === name);
+    const table: ForeignTable = {
+      name: `legacy iptables table ${name}`,
+      chains: new Map(own.map((chain) => [chain.name, { name: chain.name, rules: chain.rules ?? [] }])),
+      judge: judgeIptablesRule,
+    };
+    return own.flatMap(({ name: chain, policy }): readonly ForeignBase[] => {
+      const hook = HOOKS[chain];
+      if (policy === null || hook === undefined) return [];
+      const program = family === 'IPv4' ? 'iptables-legacy' : 'ip6tables-legacy';
+      const base = { table, chain, hook, priority: PRIORITIES[name] };
+      return [
+        {
+          ...base,
+          policy: policy === 'DROP' ? 'drop' : 'accept',
+          listing: `${program} -t ${name} -L ${chain} -nv --line-numbers`,
+        },
+      ];
+    });
+  });
+}

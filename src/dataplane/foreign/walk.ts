@@ -1,0 +1,81 @@
+import type { ForeignBase, ForeignLoss, ForeignTable, HookedPacket } from './packet.js';
+
+/** Chains of ours, and of the kubelet, which are part of the mode: what they do `explain` says. */
+const OURS = /^KUBE-/;
+/** The kernel lets rules jump no deeper. */
+const DEEPEST = 16;
+
+type Loss = Pick<ForeignLoss, 'outcome' | 'where' | 'rule'>;
+
+interface Walked {
+  /** `end`: the packet leaves the chain at its end, or returns. */
+  readonly type: 'accept' | 'lost' | 'end';
+  readonly loss: Loss | null;
+}
+
+/** What a base chain takes from a packet; null: nothing that can be seen. */
+export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | null {
+  const walk = new Walk(base.table, packet);
+  const { type, loss } = walk.chain(base.chain, 0);
+  if (type === 'accept') return walk.possible(base);
+  if (type === 'lost' && loss !== null) return { base, certain: !walk.mayPass, ...loss };
+  if (base.policy === 'drop') return { base, certain: !walk.mayPass, outcome: 'drop', where: 'its policy', rule: null };
+  return walk.possible(base);
+}
+
+class Walk {
+  /** Something that cannot be evaluated may have let the packet go before. */
+  mayPass = false;
+  /** What may take it. */
+  private perhaps: Loss | null = null;
+
+  constructor(
+    private readonly table: ForeignTable,
+    private readonly packet: HookedPacket,
+  ) {}
+
+  possible(base: ForeignBase): ForeignLoss | null {
+    return this.perhaps === null ? null : { base, certain: false, ...this.perhaps };
+  }
+
+  chain(name: string, depth: number): Walked {
+    const chain = this.table.chains.get(name);
+    if (chain === undefined || depth > DEEPEST) return { type: 'end', loss: null };
+    for (const [place, rule] of chain.rules.entries()) {
+      const { match, verdict } = this.table.judge(rule, this.packet);
+      if (match === false) continue;
+      const isSure = match === true;
+      const loss = (outcome: Loss['outcome']): Loss => ({ outcome, where: `rule ${place + 1} of chain ${name}`, rule });
+      switch (verdict.type) {
+        case 'continue':
+          break;
+        case 'unknown':
+          this.mayPass = true;
+          break;
+        case 'return':
+          if (isSure) return { type: 'end', loss: null };
+          this.mayPass = true;
+          break;
+        case 'accept':
+          if (isSure) return { type: 'accept', loss: null };
+          this.mayPass = true;
+          break;
+        case 'drop':
+        case 'reject':
+          if (isSure) return { type: 'lost', loss: loss(verdict.type) };
+          this.perhaps ??= loss(verdict.type);
+          break;
+        case 'jump':
+        case 'goto': {
+          if (OURS.test(verdict.chain)) break;
+          const walked = this.chain(verdict.chain, depth + 1);
+          if (isSure && (walked.type !== 'end' || verdict.type === 'goto')) return walked;
+          if (walked.type === 'lost') this.perhaps ??= walked.loss;
+          if (walked.type === 'accept' || (!isSure && verdict.type === 'goto')) this.mayPass = true;
+          break;
+        }
+      }
+    }
+    return { type: 'end', loss: null };
+  }
+}

@@ -1,0 +1,88 @@
+import { messageOf } from '../base/error-message.js';
+import { parseAddress, type IPAddress } from '../base/ip.js';
+import type { ForeignLosses, ForeignQuestion } from '../dataplane/foreign/losses.js';
+import type { Observation } from '../observe/observations.js';
+import type { Explanation } from '../plan/explain.js';
+import type { Question } from '../plan/question.js';
+import type { RunningProcess } from './running-process.js';
+
+/** Of so many endpoints the way is followed. */
+const MOST_ENDPOINTS = 32;
+
+type Loss = ForeignLosses['losses'][number];
+
+/** Rules of others in the way of one packet. */
+export async function foreignInTheWay(
+  { foreign, host, planned }: RunningProcess,
+  explanation: Explanation,
+  question: Question,
+): Promise<readonly Observation[]> {
+  // Where the node has the addresses of Services, packets take another way.
+  if (foreign === undefined || explanation.verdict.type !== 'forward' || planned().traits.guardsServiceAddresses)
+    return [];
+  return await attempted(async () => {
+    const { losses, unread } = await foreign.lossesOf(asked(explanation, question, host.localAddresses()));
+    return [
+      ...losses.map((loss) => observe(loss, loss.all ? 'it' : `connections to ${loss.endpoints.join(', ')}`)),
+      ...unread.map(unreadNote),
+    ];
+  });
+}
+
+/** Rules of others that let nothing through. */
+export async function foreignWalls({ foreign }: RunningProcess): Promise<readonly Observation[]> {
+  if (foreign === undefined) return [];
+  return await attempted(async () => {
+    const { losses } = await foreign.lossesOfAll();
+    return losses.map((loss) => observe(loss, 'every packet that this node forwards'));
+  });
+}
+
+async function attempted(find: () => Promise<readonly Observation[]>): Promise<readonly Observation[]> {
+  try {
+    return await find();
+  } catch (error) {
+    return [unreadNote(messageOf(error))];
+  }
+}
+
+function unreadNote(why: string): Observation {
+  return {
+    kind: 'foreign-rules',
+    severity: 'note',
+    text: `rules of others were not all read: ${why}`,
+    remedy: 'see nft list ruleset',
+  };
+}
+
+function observe({ outcome, certain, where, rule, listing }: Loss, what: string): Observation {
+  const verb = outcome === 'drop' ? 'drop' : 'reject';
+  const text = rule === null ? '' : `: ${rule}`;
+  return {
+    kind: 'foreign-rules',
+    severity: certain ? 'warning' : 'note',
+    text: certain
+      ? `rules of others ${verb} ${what}: ${where}${text}`
+      : `rules of others may ${verb} ${what}, not all of them can be evaluated: ${where}${text}`,
+    remedy: `see ${listing}; accept these packets before it, or remove the rule`,
+  };
+}
+
+function asked(
+  { family, protocol, source, verdict }: Explanation,
+  { destination, port }: Question,
+  own: readonly IPAddress[],
+): ForeignQuestion {
+  const endpoints = verdict.type === 'forward' ? verdict.endpoints.slice(0, MOST_ENDPOINTS) : [];
+  return {
+    ...{ family, protocol, destination, port, source: source.address },
+    inputInterface: source.interface,
+    isSentHere: source.kind === 'node',
+    masquerade: verdict.type === 'forward' && verdict.masquerade,
+    endpoints: endpoints.flatMap((endpoint) => {
+      const [, host = '', at = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(endpoint) ?? [];
+      const address = parseAddress(host);
+      return address === null ? [] : [{ address, port: Number(at), isOwn: own.includes(address) }];
+    }),
+  };
+}

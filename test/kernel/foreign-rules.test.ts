@@ -1,0 +1,202 @@
+// Rules of others in a packet's way: explain names the rule, and packets do what it says.
+// needs: nft, iptables
+import t from 'tap';
+import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
+import { Lab } from '../support/lab/lab.js';
+import { MODE_VARIABLE } from '../support/lab/mode.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+
+interface Case {
+  readonly name: string;
+  /** For `nft -f -`, or the words of a program. */
+  readonly rules: string | readonly (readonly string[])[];
+  readonly to?: string;
+  readonly from?: 'pod-b' | 'client' | 'node';
+  /** What explain names; null: nothing. */
+  readonly names: RegExp | null;
+  /** Whether that is certain; a note otherwise. */
+  readonly severity?: 'warning' | 'note';
+  readonly lost: boolean;
+}
+
+const chain = (hook: string, rules: string, policy = 'accept', family = 'inet', type = 'filter'): string =>
+  `table ${family} wall { chain f { type ${type} hook ${hook}; policy ${policy}; ${rules} }; }`;
+const FORWARD = 'forward priority 10';
+const NFT: readonly Case[] = [
+  {
+    name: 'after us, the endpoint',
+    rules: chain(FORWARD, 'counter ip daddr 10.244.1.10 drop;'),
+    names: /drop it: rule 1 of chain f of table inet wall, at hook forward, priority 10: /,
+    lost: true,
+  },
+  { name: 'after us, another endpoint', rules: chain(FORWARD, 'ip daddr 10.244.1.99 drop;'), names: null, lost: false },
+  {
+    name: 'before us, the cluster IP',
+    rules: chain('prerouting priority -300', 'ip daddr 10.96.0.41 tcp dport 80 drop;', 'accept', 'ip'),
+    names: /rule 1 of chain f of table ip wall, at hook prerouting, priority -300/,
+    lost: true,
+  },
+  {
+    name: 'before us, the endpoint',
+    rules: chain('prerouting priority -300', 'ip daddr 10.244.1.10 drop;'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'just after the translation',
+    rules: chain('prerouting priority -50', 'ip daddr 10.244.1.10 tcp dport 8080 drop;'),
+    names: /at hook prerouting, priority -50/,
+    lost: true,
+  },
+  {
+    name: 'refused, in a chain that is jumped to',
+    rules:
+      'table inet wall { chain g { tcp dport { 22, 8000-8100 } reject; }; chain f { type filter hook forward priority 0; ct state established,related accept; iifname "veth-b" jump g; }; }',
+    names: /reject it: rule 1 of chain g of table inet wall/,
+    lost: true,
+  },
+  {
+    name: 'the policy',
+    rules: chain(
+      FORWARD,
+      'ct state established,related accept; ip saddr { 192.168.0.0/16, 10.1.0.0/16 } accept;',
+      'drop',
+    ),
+    names: /drop it: the policy of chain f of table inet wall/,
+    lost: true,
+  },
+  {
+    name: 'accepted before the policy',
+    rules: chain(
+      FORWARD,
+      'ct state established,related accept; ip saddr { 192.168.0.0/16, 10.244.0.0/16 } accept;',
+      'drop',
+    ),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'translated connections are accepted',
+    rules: chain(FORWARD, 'ct state established,related accept; ct status dnat accept;', 'drop'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'a verdict map',
+    rules: chain(FORWARD, 'ip daddr vmap { 10.244.1.10 : drop, 10.244.1.11 : accept };'),
+    names: /drop it: rule 1 of chain f/,
+    lost: true,
+  },
+  {
+    name: 'what cannot be evaluated',
+    rules: chain(FORWARD, 'limit rate 1/hour accept; drop;'),
+    names: /may drop it, not all of them can be evaluated: rule 2 of chain f/,
+    severity: 'note',
+    lost: true,
+  },
+  {
+    name: 'sent by the node',
+    rules: chain('output priority 0', 'ip daddr 10.244.1.10 reject;'),
+    from: 'node',
+    names: /reject it: rule 1 of chain f of table inet wall, at hook output/,
+    lost: true,
+  },
+  {
+    name: 'the other family',
+    rules: chain(FORWARD, 'ip6 daddr fd00:244:1::a drop;'),
+    to: '[fd00:10:96::41]:80',
+    names: /drop it: rule 1 of chain f/,
+    lost: true,
+  },
+  { name: 'the other family alone', rules: chain(FORWARD, 'ip6 daddr fd00:244:1::a drop;'), names: null, lost: false },
+];
+const iptables = (program: string, ...rules: readonly string[]): Case['rules'] =>
+  rules.map((rule) => [program, '-w', ...rule.split(' ')]);
+const IPTABLES: readonly Case[] = ['iptables-nft', 'iptables-legacy'].flatMap((program) => {
+  const table = program === 'iptables-nft' ? 'table ip filter' : 'legacy iptables table filter';
+  return [
+    {
+      name: `${program}: an endpoint`,
+      rules: iptables(
+        program,
+        '-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT',
+        '-A FORWARD -d 10.244.1.10/32 -p tcp -m tcp --dport 8080 -m comment --comment wall -j DROP',
+      ),
+      names: new RegExp(`drop it: rule [0-9] of chain FORWARD of ${table}, at hook forward`),
+      lost: true,
+    },
+    {
+      name: `${program}: in a chain`,
+      rules: iptables(program, '-N WALL', '-A WALL -s 10.244.1.11/32 -j REJECT', '-A FORWARD -i veth-b -j WALL'),
+      names: new RegExp(`reject it: rule 1 of chain WALL of ${table}`),
+      lost: true,
+    },
+    {
+      name: `${program}: the policy`,
+      rules: iptables(program, '-P FORWARD DROP'),
+      names: new RegExp(`drop it: the policy of chain FORWARD of ${table}`),
+      lost: true,
+    },
+    {
+      name: `${program}: admitted before the policy`,
+      rules: iptables(
+        program,
+        '-P FORWARD DROP',
+        '-A FORWARD -s 10.244.0.0/16 -j ACCEPT',
+        '-A FORWARD -d 10.244.0.0/16 -j ACCEPT',
+      ),
+      names: null,
+      lost: false,
+    },
+  ];
+});
+
+const OBJECTS = dualStack('web', {
+  number: 41,
+  ports: [{ name: 'http', port: 80, targetPort: 8080 }],
+  endpoints: ['pod-a'],
+});
+const SENDERS = { 'pod-b': '%veth-b', node: 'node' } as const;
+
+for (const [mode, cases] of [
+  ['nftables', [...NFT, ...IPTABLES]],
+  ['iptables-nft', [...NFT.slice(0, 1), ...IPTABLES.filter(({ name }) => name.startsWith('iptables-nft'))]],
+] as const) {
+  if (process.env[MODE_VARIABLE] !== undefined) break;
+  t.test(`mode ${mode}`, async (t) => {
+    for (const each of cases)
+      await t.test(each.name, async (t) => {
+        const { rules, names, severity = 'warning', lost, to = '10.96.0.41:80', from = 'pod-b' } = each;
+        const lab = await Lab.start(t);
+        await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
+        const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode });
+        if (typeof rules === 'string') await lab.output('node', ['nft', '-f', '-'], rules);
+        else for (const command of rules) await lab.output('node', command);
+        const own = to.startsWith('[') ? 'fd00:244:1::b' : '10.244.1.11';
+        const sender = from === 'node' ? SENDERS.node : `${own}${SENDERS['pod-b']}`;
+        const explained: ExplainedPacket = await proxy.explain(sender, to);
+        const found = explained.observations.filter(({ kind }) => kind === 'foreign-rules');
+        if (names === null) t.same(found, []);
+        else t.match(found, [{ severity, text: names, remedy: /^see (?:nft -a list chain|iptables-legacy) / }]);
+        t.equal(found.length, names === null ? 0 : 1);
+        const answer = await lab.request({ from, to, timeoutMs: 1000 });
+        t.equal(!('at' in answer), lost, 'packets');
+      });
+  });
+}
+
+t.test('status names what lets nothing through', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode: 'nftables' });
+  await lab.output('node', ['nft', '-f', '-'], chain(FORWARD, 'ct state established,related accept;', 'drop'));
+  const { healthy, observations } = await proxy.status();
+  t.equal(healthy, true);
+  t.match(observations, [
+    {
+      kind: 'foreign-rules',
+      severity: 'warning',
+      text: /drop every packet that this node forwards: the policy of chain f/,
+    },
+  ]);
+});
