@@ -47,8 +47,8 @@ function piecesOf({ source }: RegExp): readonly string[] {
 }
 
 const LENGTH = 4000;
-/** Of long units as well. */
-const REPEATS = 500;
+/** Of long units as well: enough for a fast processor to take several times the limit where each is looked at for each. */
+const REPEATS = 1500;
 
 /** Texts that make a pattern try the same part in many ways: a beginning, one piece or two over and over, and an end that fails. */
 function* attacks(pattern: RegExp): Generator<string> {

@@ -63,7 +63,7 @@ async function readTable(addon: NftablesAddon, { family, table }: NftBaseChain):
   const asked = new Set<string>();
   for (const chain of listing.chains)
     for (const rule of chain.rules)
-      for (const [, set = ''] of rule.matchAll(/\[lookup [^\]]*\bset (\S+?)[ \]]/g)) asked.add(set);
+      for (const [, set = ''] of rule.matchAll(/\[lookup [^\][]*\bset (\S+?)[ \]]/g)) asked.add(set);
   const sets = asked.size === 0 ? [] : await addon.nftElements(family, table, [...asked].slice(0, MOST_SETS));
   return {
     name: `table ${family} ${table}`,
