@@ -89,6 +89,32 @@ export class ProbeService {
   }
 }
 
+/** A further Service with three endpoints, one of which dies. */
+export class MortalService {
+  readonly address: string;
+  readonly mortal: string;
+
+  constructor(private readonly number: number) {
+    this.address = serviceAddress(number);
+    this.mortal = addressesOf(this.slice(3)).at(-1) ?? '';
+  }
+
+  service(): ApiObject {
+    return clusterService(this.number);
+  }
+
+  /** @param count 3, or 2: the last one is not in it. */
+  slice(count: 2 | 3): ApiObject {
+    return clusterSlice(this.number, 0, count, NODES, 0);
+  }
+}
+
+function addressesOf(slice: ApiObject): readonly string[] {
+  return (slice['endpoints'] as readonly { readonly addresses: readonly string[] }[]).flatMap(
+    ({ addresses }) => addresses,
+  );
+}
+
 /** What a rolling replacement does: in each of ten steps, every Service gets another tenth of its endpoints replaced. */
 export function rollingSteps({ services, endpoints }: Cluster, rolled: number): readonly (readonly ApiObject[])[] {
   const steps = Math.min(10, endpoints);

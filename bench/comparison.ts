@@ -14,6 +14,10 @@ import { prepareNetwork, Traffic } from './traffic.js';
 /** What is compared with a process that has no such flag, in words for the flag. */
 export const COMPARED = {
   telemetry: { flag: '--service-telemetry', word: 'counted' },
+  retry: {
+    flag: '--connect-retry=0 --dns-retry=0 --reset-removed-endpoints=false',
+    word: 'without retry and resets',
+  },
   tables: { flag: '--balance=hash=address,port', word: 'by tables' },
 } as const;
 

@@ -26,8 +26,9 @@ Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behi
   --churn-seconds NUMBER  how long 500 endpoints a second change (10)
   --connections NUMBER    connections for the rate (20000)
   --settle-ms NUMBER      how long the proxy is left alone before its memory is looked at (3000)
-  --compare WHAT          in place of all else, in turns with and without: telemetry (Services counted), or
-                          tables (endpoints picked by tables of slots, and by chance)
+  --compare WHAT          in place of all else, in turns with and without: telemetry (Services counted),
+                          tables (endpoints picked by tables of slots, and by chance), or
+                          retry (dead endpoints cost nobody a connection, and without that)
   --flat MB               fail when the memory grows by more than this during the churn
   --json FILE             write all measures as JSON
   --plot FILE             write an SVG of sync time against cluster size
@@ -103,7 +104,7 @@ function main(): number {
   const clusters = (positionals.length > 0 ? positionals : CLUSTERS).map(parseCluster);
   if (values.compare !== undefined) {
     const compared = (Object.keys(COMPARED) as Compared[]).find((each) => each === values.compare);
-    if (compared === undefined) throw new Error(`--compare ${values.compare}: telemetry or tables`);
+    if (compared === undefined) throw new Error(`--compare ${values.compare}: ${Object.keys(COMPARED).join(', ')}`);
     const rounds = Number(values.runs ?? COMPARISON_ROUNDS);
     for (const cluster of clusters)
       comparison({ ...settings(values), cluster, mode, command: ownCommand(mode) }, compared, rounds);

@@ -14,6 +14,7 @@ import {
   type Cluster,
 } from './cluster.js';
 import { writeConfiguration } from './configuration.js';
+import { die } from './dying.js';
 import type { InsideMeasures, OutsideMeasures } from './measures.js';
 import { Proxy, type Sync } from './proxy.js';
 import { RealApiServer } from './real-api-server.js';
@@ -120,6 +121,8 @@ class Measurement {
       const rollingMs = await this.roll();
       const fullCheckMs = ours ? await this.fullCheck(first) : 0;
       const connections = await this.connect();
+      say('an endpoint dies');
+      const dying = await die(this.server, this.traffic, this.options.cluster.services + 1);
       const { peak } = first.memory();
       await first.stop();
       say('restart');
@@ -134,6 +137,7 @@ class Measurement {
           rollingMs,
           ...churn,
           ...connections,
+          dying,
           restartHealthyMs: restart.healthyMs,
           restartSyncedMs: restart.syncedMs,
           restartCpuSeconds: restart.cpuSeconds,

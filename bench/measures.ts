@@ -1,3 +1,4 @@
+import type { DyingMeasures } from './dying.js';
 import type { Spread } from './statistics.js';
 
 /** What can be seen of any proxy from outside. Times in milliseconds, memory in MB. */
@@ -37,6 +38,8 @@ export interface OutsideMeasures {
   readonly directConnectionsPerSecond: number;
   readonly firstPacketMs: Spread;
   readonly directFirstPacketMs: Spread;
+  /** What clients notice of an endpoint that dies. */
+  readonly dying: DyingMeasures;
   /** A start on the table that the last process left, to `/healthz` saying that all is well. */
   readonly restartHealthyMs: number;
   /** The same to its first sync, by the metric, and the CPU time until that was seen. */

@@ -1,4 +1,5 @@
 import { cpus, release } from 'node:os';
+import { IDLE_LIMIT_MS } from './dying.js';
 import type { InsideMeasures, OutsideMeasures, Result } from './measures.js';
 import type { Spread } from './statistics.js';
 
@@ -62,6 +63,18 @@ const OUTSIDE: readonly Column<OutsideMeasures>[] = [
   column('straight to endpoints', '', (m) => m.directConnectionsPerSecond),
   spreadColumn('first packet to answer', (m) => m.firstPacketMs),
   spreadColumn('straight to endpoints', (m) => m.directFirstPacketMs),
+  {
+    title: 'one of three endpoints dies silently: attempts connected within 1 / 3 / 10 s',
+    print: ({ dying: { connectedPercent: percent } }) =>
+      `${[percent.within1s, percent.within3s, percent.within10s].map(digits).join(' / ')} %`,
+    value: ({ dying }) => dying.connectedPercent.within3s,
+  },
+  {
+    title: 'endpoint removed: idle clients learn after',
+    print: ({ dying }) =>
+      dying.idleLearnMs === 0 ? `not within ${IDLE_LIMIT_MS / 1000} s` : `${digits(dying.idleLearnMs)} ms`,
+    value: null,
+  },
 ];
 
 function column(title: string, unit: string, value: (measures: OutsideMeasures) => number): Column<OutsideMeasures> {

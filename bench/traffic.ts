@@ -28,11 +28,16 @@ export class Traffic {
   /** The endpoint that the last connection reached. */
   private reached = '';
 
+  private readonly open = new Set<Socket>();
+
   private constructor() {
     this.server = createServer((socket) => {
       this.reached = socket.localAddress ?? '';
+      this.open.add(socket);
+      socket.on('close', () => this.open.delete(socket));
       socket.on('error', () => undefined);
-      socket.resume();
+      // Who asks is told which endpoint it has reached.
+      socket.on('data', () => socket.write(socket.localAddress ?? ''));
     });
   }
 
@@ -45,6 +50,8 @@ export class Traffic {
 
   stop(): void {
     this.server.close();
+    // Their clients could not say that they are gone.
+    for (const socket of this.open) socket.destroy();
   }
 
   /** Resolves with when a connection to the Service was first answered. */

@@ -75,6 +75,10 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
     t.ok(outside.coldHealthyMs > 0 && outside.coldCpuSeconds > 0 && outside.residentMb > 0, proxy);
     t.ok(outside.coldSyncedMs > 0 && outside.restartSyncedMs > 0 && outside.anonymousMb > 0, proxy);
     t.ok(outside.connectionsPerSecond > 0 && outside.churnCpuPercent > 0, proxy);
+    // Both are ours. A third of the attempts goes to the silent endpoint first, and an address counts as gone after a second.
+    const { connectedPercent, idleLearnMs } = outside.dying;
+    t.ok(connectedPercent.within10s >= 95 && connectedPercent.within1s < 95, JSON.stringify(connectedPercent));
+    t.ok(idleLearnMs >= 1000, String(idleLearnMs));
     t.equal(inside === null, proxy === 'peer');
   }
   const own = results[0]?.inside;
