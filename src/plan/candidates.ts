@@ -8,14 +8,14 @@ import {
   type ServicePortRow,
 } from '../state/rows.js';
 
-/** An endpoint of one Service port as the selection rules see it. */
+/** An endpoint of one Service port, where it is looked at by itself: there are too many to make an object of each. */
 export interface Candidate {
   /** Packed address and port, one character per byte; sorts as the packed bytes do. */
   readonly key: string;
+  readonly slice: EndpointSliceRow;
+  /** In the slice. */
+  readonly index: number;
   readonly conditions: number;
-  readonly nodeName: string | null;
-  readonly zoneHints: readonly string[];
-  readonly nodeHints: readonly string[];
   readonly weight: number;
   /** Null: it is in none that we know of. */
   readonly zone: string | null;
@@ -23,8 +23,6 @@ export interface Candidate {
 
 /** Of a Service port: slices name its endpoints' port by the same name and protocol, whatever its number. */
 export type PortName = Pick<ServicePortRow, 'name' | 'protocol'>;
-
-const NO_HINTS: readonly string[] = [];
 
 /** A slice of the Service without endpoints for the port. */
 export interface SkippedSlice {
@@ -97,15 +95,18 @@ function portsOfName(ports: readonly EndpointPortRow[]): ReadonlyMap<string, rea
   return names;
 }
 
-/** @param target a port's number. */
-export function candidateAt(slice: EndpointSliceRow, index: number, target: number): Candidate {
-  const size = addressLength(slice.family);
+/** {@link Candidate.key}. @param target a port's number. */
+export function keyAt({ family, addresses }: EndpointSliceRow, index: number, target: number): string {
+  const size = addressLength(family);
+  return addresses.slice(index * size, (index + 1) * size) + String.fromCharCode(target >> 8, target & 0xff);
+}
+
+function candidateAt(slice: EndpointSliceRow, index: number, target: number): Candidate {
   return {
-    key: slice.addresses.slice(index * size, (index + 1) * size) + String.fromCharCode(target >> 8, target & 0xff),
+    key: keyAt(slice, index, target),
+    slice,
+    index,
     conditions: slice.conditions[index] ?? 0,
-    nodeName: slice.nodeNames[index] ?? null,
-    zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
-    nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
     weight: slice.weight ?? DEFAULT_WEIGHT,
     zone: slice.zoneNames?.[(slice.zones?.charCodeAt(index) ?? 0) - 1] ?? null,
   };

@@ -1,33 +1,35 @@
-import { EndpointList } from '../base/endpoint-list.js';
-import type { Family, IPAddress } from '../base/ip.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import { addressLength, type Family } from '../base/ip.js';
 import { positionOf, withChanges } from '../base/sorted-endpoints.js';
-import { READY, SERVING, type EndpointSliceRow, type ObjectKey } from '../state/rows.js';
-import { candidateAt, collect, has, pack, targetPorts, type Candidate, type PortName } from './candidates.js';
+import { READY, type EndpointSliceRow, type ObjectKey } from '../state/rows.js';
+import { keyAt, targetPorts, type PortName } from './candidates.js';
 import type { NodeFacts } from './facts.js';
-import type { PolicyUse, Selection } from './selection-rules.js';
-import { selectAmong, selectEndpoints, type Select } from './selection.js';
-import { admitted, clusterRules, localRules, Tally, type ClusterMode, type LocalMode } from './selection-rules.js';
+import {
+  IN_ALL,
+  IN_CLUSTER,
+  IN_LOCAL,
+  IN_SERVING,
+  addressesHere,
+  marksOf,
+  runsOf,
+  selectEndpoints,
+  selectWhole,
+  type AddressesHere,
+  type Run,
+  type Select,
+  type WholeSelection,
+} from './selection.js';
+import type { PolicyUse, SelectionModes } from './selection-rules.js';
 
 /** Of Services with fewer endpoints all of them are looked at, which takes less than to remember them. */
 const LARGE = 512;
 
-/** Sorted lists of a port's endpoints, each of which a selection is made of. */
-type Lists = Readonly<Record<(typeof LISTS)[number], EndpointList>>;
-
-const LISTS = ['all', 'cluster', 'local', 'serving', 'hairpin', 'own', 'readyHere'] as const;
-
-/** Whether an endpoint belongs in each of the lists. */
-type Membership = Readonly<Record<keyof Lists, (candidate: Candidate) => boolean>>;
-
 /** What came of the last selection among the endpoints of one port of a Service. */
-interface Remembered {
+interface Remembered extends WholeSelection {
   readonly slices: readonly EndpointSliceRow[];
   readonly node: NodeFacts;
   readonly uses: PolicyUse;
-  readonly tally: Tally;
-  readonly modes: { readonly cluster: ClusterMode; readonly local: LocalMode };
-  readonly lists: Lists;
-  readonly selection: Selection;
+  readonly all: EndpointList;
 }
 
 /**
@@ -54,36 +56,12 @@ export class SelectionMemory {
       // What follows it changes it.
       before?.delete(name);
       const next = held && applies(held, node, uses) ? followed(this.family, port, slices, held) : null;
-      const remembered = next ?? this.selected(port, slices, node, uses);
-      if (!('slices' in remembered)) return remembered;
+      const { all, ...whole } = next ?? selectWhole(this.family, port, slices, node, uses, true);
+      if (all === null) return whole.selection;
+      const remembered = { slices, node, uses, all, ...whole };
       this.services.set(service, (this.services.get(service) ?? new Map<string, Remembered>()).set(name, remembered));
-      return remembered.selection;
+      return whole.selection;
     };
-  }
-
-  /** Among all endpoints; the selection alone when it is not to be followed. */
-  private selected(
-    port: PortName,
-    slices: readonly EndpointSliceRow[],
-    node: NodeFacts,
-    uses: PolicyUse,
-  ): Remembered | Selection {
-    const { family } = this;
-    const duplicates: Candidate[] = [];
-    const candidates = collect(family, port, slices, {
-      duplicate: (candidate) => duplicates.push(candidate),
-      slice: () => undefined,
-    });
-    const tally = Tally.of(candidates, node);
-    const selection = selectAmong(family, candidates, tally, node, uses);
-    if (duplicates.length > 0) return selection;
-    const modes = { cluster: tally.clusterMode, local: tally.localMode };
-    const membership = membershipIn(modes, node, uses);
-    const list = (name: keyof Lists): EndpointList => pack(family, candidates.filter(membership[name]));
-    const { cluster, local, serving } = selection;
-    const [all, hairpin, own, readyHere] = [list('all'), list('hairpin'), list('own'), list('readyHere')];
-    const lists = shared({ all, cluster, local, serving, hairpin, own, readyHere });
-    return { slices, node, uses, tally, modes, lists, selection };
   }
 }
 
@@ -92,113 +70,102 @@ function applies(held: Remembered, node: NodeFacts, uses: PolicyUse): boolean {
   return sameNode && held.uses.cluster === uses.cluster && held.uses.local === uses.local;
 }
 
-function membershipIn(modes: Remembered['modes'], node: NodeFacts, uses: PolicyUse): Membership {
-  const [ofCluster, ofLocal] = [clusterRules(modes.cluster, node), localRules(modes.local, node)];
-  const cluster = (candidate: Candidate): boolean => uses.cluster && admitted(candidate, ofCluster);
-  const local = (candidate: Candidate): boolean => uses.local && admitted(candidate, ofLocal);
-  const isOwn = ({ nodeName }: Candidate): boolean => nodeName === node.name;
-  return {
-    all: () => true,
-    cluster,
-    local,
-    serving: (candidate) => has(candidate, SERVING),
-    hairpin: (candidate) =>
-      (candidate.nodeName === null || isOwn(candidate)) && (cluster(candidate) || local(candidate)),
-    own: (candidate) => isOwn(candidate) && (cluster(candidate) || local(candidate)),
-    readyHere: (candidate) => isOwn(candidate) && has(candidate, READY),
-  };
-}
-
-/** Of lists that are the same only one is kept. */
-function shared(lists: Lists): Lists {
-  const distinct: EndpointList[] = [];
-  const one = (list: EndpointList): EndpointList => {
-    const same = distinct.find((other) => other.equals(list));
-    if (same === undefined) distinct.push(list);
-    return same ?? list;
-  };
-  const { all, cluster, local, serving, hairpin, own, readyHere } = lists;
-  return {
-    ...{ cluster: one(cluster), local: one(local), serving: one(serving), all: one(all) },
-    ...{ hairpin: one(hairpin), own: one(own), readyHere: one(readyHere) },
-  };
-}
-
 /** The selection among what the slices are now, by what has changed in them; null when that does not suffice. */
 function followed(
   family: Family,
   port: PortName,
   slices: readonly EndpointSliceRow[],
   held: Remembered,
-): Remembered | null {
-  const { node, uses, tally, lists } = held;
-  const changes = changedCandidates(family, port, held.slices, slices);
-  if (changes === null) return null;
-  const { gone, come } = changes;
-  for (const key of come.keys()) if (!gone.has(key) && positionOf(lists.all, key) >= 0) return null;
-  for (const candidate of gone.values()) tally.add(candidate, -1);
-  for (const candidate of come.values()) tally.add(candidate, 1);
-  const modes = { cluster: tally.clusterMode, local: tally.localMode };
+): WholeSelection | null {
+  const { node, uses, tally, selection } = held;
+  const { gone, come } = changedRuns(family, port, held.slices, slices);
+  for (const { slice, from, end } of gone) for (let index = from; index < end; index++) tally.add(slice, index, -1);
+  for (const { slice, from, end } of come) for (let index = from; index < end; index++) tally.add(slice, index, 1);
+  const { modes } = tally;
   if (modes.cluster !== held.modes.cluster || modes.local !== held.modes.local) return null;
-  const membership = membershipIn(modes, node, uses);
+  const [before, after] = [marksByKey(gone, modes, node, uses), marksByKey(come, modes, node, uses)];
+  if (before === null || after === null) return null;
+  let here: AddressesHere = selection;
+  for (const key of new Set([...before.keys(), ...after.keys()])) {
+    const [was, is] = [before.get(key) ?? 0, after.get(key) ?? 0];
+    // It is in a slice that has not changed, too.
+    if (was === 0 && positionOf(held.all, key) >= 0) return null;
+    if (was === is || ((was | is) & (IS_OWN | IS_NOWHERE)) === 0 || here !== selection) continue;
+    here = addressesHere(runsOf(family, port, slices), modes, node, uses);
+  }
   const made: { readonly from: EndpointList; readonly changes: string; readonly list: EndpointList }[] = [];
-  const listOf = (name: keyof Lists): EndpointList => {
-    const from = lists[name];
-    const isMember = (candidate: Candidate | undefined): boolean =>
-      candidate !== undefined && membership[name](candidate);
-    const goes = [...gone].filter(([key, candidate]) => isMember(candidate) && !isMember(come.get(key)));
-    const comes = [...come].filter(([key, candidate]) => isMember(candidate) && !isMember(gone.get(key)));
+  const listOf = (from: EndpointList, mark: number): EndpointList => {
+    const goes = [...before].filter(([key, marks]) => (marks & mark) !== 0 && ((after.get(key) ?? 0) & mark) === 0);
+    const comes = [...after].filter(([key, marks]) => (marks & mark) !== 0 && ((before.get(key) ?? 0) & mark) === 0);
     const changes = `${goes.length} ${keysOf([...goes, ...comes]).join('')}`;
     // Mostly two lists are the same before and after, and a list is long.
     const same = made.find((other) => other.from === from && other.changes === changes);
-    const list = same?.list ?? withChanges(from, keysOf(goes), keysOf(comes));
+    const changed = same?.list ?? withChanges(from, keysOf(goes), keysOf(comes));
+    const list = made.find((other) => other.list.equals(changed))?.list ?? changed;
     made.push({ from, changes, list });
     return list;
   };
-  const next = shared(Object.fromEntries(LISTS.map((name) => [name, listOf(name)])) as Lists);
-  const addresses = (name: 'hairpin' | 'own' | 'readyHere'): ReadonlySet<IPAddress> =>
-    next[name].equals(lists[name]) ? held.selection[name] : addressesOf(next[name]);
-  const { cluster, local, serving } = next;
+  const cluster = listOf(selection.cluster, IN_CLUSTER);
+  const [local, serving] = [listOf(selection.local, IN_LOCAL), listOf(selection.serving, IN_SERVING)];
   const any = cluster.count > 0 || (uses.local && tally.anyAble);
-  const { otherPorts } = held.selection;
-  const sets = { hairpin: addresses('hairpin'), own: addresses('own'), readyHere: addresses('readyHere'), otherPorts };
-  return { slices, node, uses, tally, modes, lists: next, selection: { cluster, local, any, serving, ...sets } };
+  const all = listOf(held.all, IN_ALL);
+  const { hairpin, own, readyHere } = here;
+  const next = { ...selection, cluster, local, serving, any, hairpin, own, readyHere };
+  return { selection: next, tally, modes, all };
 }
 
-function keysOf(entries: readonly (readonly [string, Candidate])[]): readonly string[] {
+function keysOf(entries: readonly (readonly [string, number])[]): readonly string[] {
   return entries.map(([key]) => key);
 }
 
-function addressesOf(list: EndpointList): ReadonlySet<IPAddress> {
-  return new Set(Array.from({ length: list.count }, (_, index) => list.address(index)));
+/** Beside the marks of lists: the endpoint is on this node, on no node that we know of, ready. If these stay, so do addresses on this node. */
+const IS_OWN = 16;
+const IS_NOWHERE = 32;
+const IS_READY = 64;
+
+/** The marks of endpoints; null when one of them is there twice. */
+function marksByKey(
+  runs: readonly Run[],
+  modes: SelectionModes,
+  node: NodeFacts,
+  uses: PolicyUse,
+): ReadonlyMap<string, number> | null {
+  const found = new Map<string, number>();
+  for (const { slice, target, from, end } of runs)
+    for (let index = from; index < end; index++) {
+      const key = keyAt(slice, index, target);
+      if (found.has(key)) return null;
+      const nodeName = slice.nodeNames[index] ?? null;
+      const here = nodeName === null ? IS_NOWHERE : nodeName === node.name ? IS_OWN : 0;
+      const ready = ((slice.conditions[index] ?? 0) & READY) === 0 ? 0 : IS_READY;
+      found.set(key, marksOf(slice, index, modes, node, uses) | here | ready);
+    }
+  return found;
 }
 
-type Candidates = ReadonlyMap<string, Candidate>;
+interface ChangedRuns {
+  readonly gone: readonly Run[];
+  readonly come: readonly Run[];
+}
 
-/** Endpoints that are no longer as they were, as they were and as they are; null when one of them is there twice. */
-function changedCandidates(
+/** Endpoints that are no longer as they were, as they were and as they are. */
+function changedRuns(
   family: Family,
   port: PortName,
   before: readonly EndpointSliceRow[],
   after: readonly EndpointSliceRow[],
-): { readonly gone: Candidates; readonly come: Candidates } | null {
-  const gone = new Map<string, Candidate>();
-  const come = new Map<string, Candidate>();
-  let unique = true;
+): ChangedRuns {
+  const [gone, come]: [Run[], Run[]] = [[], []];
   for (const [one, other] of changedSlices(before, after)) {
     const oldPorts = one === null ? [] : targetPorts(family, port, one);
     const newPorts = other === null ? [] : targetPorts(family, port, other);
-    const [from, oldEnd, newEnd] =
-      one !== null && other !== null && oldPorts.join() === newPorts.join() && one.weight === other.weight
-        ? changedRange(one, other)
-        : [0, one?.count ?? 0, other?.count ?? 0];
-    for (const candidate of candidatesIn(one, oldPorts, from, oldEnd)) gone.set(candidate.key, candidate);
-    for (const candidate of candidatesIn(other, newPorts, from, newEnd)) {
-      unique &&= !come.has(candidate.key);
-      come.set(candidate.key, candidate);
-    }
+    const isAlike =
+      one !== null && other !== null && oldPorts.join() === newPorts.join() && one.weight === other.weight;
+    const [from, oldEnd, newEnd] = isAlike ? changedRange(one, other) : [0, one?.count ?? 0, other?.count ?? 0];
+    if (one !== null) for (const target of oldPorts) gone.push({ slice: one, target, from, end: oldEnd });
+    if (other !== null) for (const target of newPorts) come.push({ slice: other, target, from, end: newEnd });
   }
-  return unique ? { gone, come } : null;
+  return { gone, come };
 }
 
 /** Slices that are not the same rows as before; both lists are sorted by name. */
@@ -226,7 +193,7 @@ function changedRange(one: EndpointSliceRow, other: EndpointSliceRow): readonly 
 }
 
 function sameEndpoint(one: EndpointSliceRow, at: number, other: EndpointSliceRow, to: number): boolean {
-  const size = one.addresses.length / one.count;
+  const size = addressLength(one.family);
   for (let index = 0; index < size; index++)
     if (one.addresses.charCodeAt(at * size + index) !== other.addresses.charCodeAt(to * size + index)) return false;
   return (
@@ -239,14 +206,4 @@ function sameEndpoint(one: EndpointSliceRow, at: number, other: EndpointSliceRow
 
 function sameHints(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
   return one === other || one?.join() === other?.join();
-}
-
-function* candidatesIn(
-  slice: EndpointSliceRow | null,
-  targets: readonly number[],
-  from: number,
-  end: number,
-): IterableIterator<Candidate> {
-  if (slice === null) return;
-  for (const target of targets) for (let index = from; index < end; index++) yield candidateAt(slice, index, target);
 }

@@ -1,10 +1,9 @@
 import type { EndpointList } from '../base/endpoint-list.js';
 import type { IPAddress } from '../base/ip.js';
-import { READY, SERVING, TERMINATING } from '../state/rows.js';
-import { has, type Candidate } from './candidates.js';
+import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../state/rows.js';
 import type { NodeFacts } from './facts.js';
 
-/** Which of its endpoints a Service port may use on this node (behaviour §4.3). */
+/** Which of its endpoints a Service port may use on this node (behaviour §4.3). Lists that are the same are one. */
 export interface Selection {
   /** For traffic under policy Cluster; empty when no traffic of the port is. */
   readonly cluster: EndpointList;
@@ -49,43 +48,51 @@ export type Exclusion =
   | 'over-limit'
   | 'zone-share';
 
-/** One condition that endpoints have to meet, and the reason to give for those that do not. */
-export interface Rule {
-  readonly excludes: Exclusion;
-  readonly admits: (candidate: Candidate) => boolean;
+export type LocalMode = 'last-resort' | 'ready';
+export type ClusterMode = LocalMode | 'node' | 'zone';
+
+/** Which conditions endpoints have to meet for traffic under either policy. */
+export interface SelectionModes {
+  readonly cluster: ClusterMode;
+  readonly local: LocalMode;
 }
 
-export function admitted(candidate: Candidate, rules: readonly Rule[]): boolean {
-  return rules.every(({ admits }) => admits(candidate));
-}
+/** Terminating endpoints that still serve (KEP-1669). */
+const STILL_SERVES = SERVING | TERMINATING;
+const NO_HINTS: readonly string[] = [];
 
-/** Whom the rules need to know of: how many there are, each once. */
+/** What the modes follow from: how many endpoints of a port there are of each kind, each once. */
 export class Tally {
   private ready = 0;
   private readyHere = 0;
   private able = 0;
-  private readonly hinted = { nodes: 0, here: 0, zones: 0, hereabouts: 0 };
+  /** Ready endpoints with hints for nodes, for this one, for zones, and for this node's. */
+  private nodes = 0;
+  private thisNode = 0;
+  private zones = 0;
+  private thisZone = 0;
 
   constructor(private readonly node: NodeFacts) {}
 
-  static of(candidates: readonly Candidate[], node: NodeFacts): Tally {
-    const tally = new Tally(node);
-    for (const candidate of candidates) tally.add(candidate, 1);
-    return tally;
-  }
-
-  add(candidate: Candidate, amount: 1 | -1): void {
-    const isReady = IS_READY.admits(candidate);
-    if (isReady || (has(candidate, SERVING) && has(candidate, TERMINATING))) this.able += amount;
+  /** @param amount -1: the endpoint is gone. */
+  add(slice: EndpointSliceRow, index: number, amount: 1 | -1): void {
+    const conditions = slice.conditions[index] ?? 0;
+    const isReady = (conditions & READY) !== 0;
+    if (isReady || (conditions & STILL_SERVES) === STILL_SERVES) this.able += amount;
     if (!isReady) return;
-    const { zoneHints, nodeHints } = candidate;
     const { name, zone } = this.node;
     this.ready += amount;
-    if (candidate.nodeName === name) this.readyHere += amount;
-    if (nodeHints.length > 0) this.hinted.nodes += amount;
-    if (nodeHints.includes(name)) this.hinted.here += amount;
-    if (zoneHints.length > 0) this.hinted.zones += amount;
-    if (zone !== null && zoneHints.includes(zone)) this.hinted.hereabouts += amount;
+    if (slice.nodeNames[index] === name) this.readyHere += amount;
+    if (slice.nodeHints !== null) {
+      const hints = slice.nodeHints[index] ?? NO_HINTS;
+      if (hints.length > 0) this.nodes += amount;
+      if (hints.includes(name)) this.thisNode += amount;
+    }
+    if (slice.zoneHints !== null) {
+      const hints = slice.zoneHints[index] ?? NO_HINTS;
+      if (hints.length > 0) this.zones += amount;
+      if (zone !== null && hints.includes(zone)) this.thisZone += amount;
+    }
   }
 
   /** Whether any of them could serve: one that is ready, or terminates and still serves. */
@@ -93,56 +100,54 @@ export class Tally {
     return this.able > 0;
   }
 
-  /**
-   * Which of {@link clusterRules} hold: those of readiness alone, or of hints too. Topology counts only where every ready endpoint has a hint and some name
-   * us; hints for nodes come before hints for zones.
-   */
-  get clusterMode(): ClusterMode {
-    const { ready, hinted } = this;
-    if (ready === 0) return 'last-resort';
-    if (hinted.nodes === ready && hinted.here > 0) return 'node';
-    return hinted.zones === ready && hinted.hereabouts > 0 ? 'zone' : 'ready';
+  get modes(): SelectionModes {
+    return { cluster: this.clusterMode, local: this.readyHere > 0 ? 'ready' : 'last-resort' };
   }
 
-  get localMode(): LocalMode {
-    return this.readyHere > 0 ? 'ready' : 'last-resort';
+  /**
+   * Readiness alone, or hints too. Topology counts only where every ready endpoint has a hint and some name us; hints for nodes come before hints
+   * for zones.
+   */
+  private get clusterMode(): ClusterMode {
+    const { ready } = this;
+    if (ready === 0) return 'last-resort';
+    if (this.nodes === ready && this.thisNode > 0) return 'node';
+    return this.zones === ready && this.thisZone > 0 ? 'zone' : 'ready';
   }
 }
 
-export type LocalMode = 'last-resort' | 'ready';
-export type ClusterMode = LocalMode | 'node' | 'zone';
+/** Why an endpoint gets no traffic under policy Cluster; null: it does. */
+export function clusterExclusion(
+  mode: ClusterMode,
+  { name, zone }: NodeFacts,
+  slice: EndpointSliceRow,
+  index: number,
+): Exclusion | null {
+  const unfit = unready(mode, slice.conditions[index] ?? 0);
+  if (unfit !== null) return unfit;
+  if (mode === 'node' && slice.nodeHints?.[index]?.includes(name) !== true) return 'node-hint';
+  if (mode === 'zone' && slice.zoneHints?.[index]?.includes(zone ?? '') !== true) return 'zone-hint';
+  return weightless(slice);
+}
 
-const IS_READY: Rule = { excludes: 'not-ready', admits: (candidate) => has(candidate, READY) };
+/** The same under policy Local, to which topology never applies. */
+export function localExclusion(
+  mode: LocalMode,
+  { name }: NodeFacts,
+  slice: EndpointSliceRow,
+  index: number,
+): Exclusion | null {
+  if (slice.nodeNames[index] !== name) return 'other-node';
+  return unready(mode, slice.conditions[index] ?? 0) ?? weightless(slice);
+}
 
-/** Where nothing is ready: endpoints that are terminating and still serve (KEP-1669). */
-const LAST_RESORT: readonly Rule[] = [
-  { excludes: 'not-serving', admits: (candidate) => has(candidate, SERVING) },
-  { excludes: 'not-terminating', admits: (candidate) => has(candidate, TERMINATING) },
-];
+function unready(mode: ClusterMode, conditions: number): Exclusion | null {
+  if (mode !== 'last-resort') return (conditions & READY) === 0 ? 'not-ready' : null;
+  if ((conditions & SERVING) === 0) return 'not-serving';
+  return (conditions & TERMINATING) === 0 ? 'not-terminating' : null;
+}
 
 /** After all else: an endpoint that gets no new connections has none to give to those that readiness and policies leave out. */
-const HAS_WEIGHT: Rule = { excludes: 'no-weight', admits: ({ weight }) => weight > 0 };
-
-/** What endpoints have to meet for traffic under policy Cluster. */
-export function clusterRules(mode: ClusterMode, { name, zone }: NodeFacts): readonly Rule[] {
-  switch (mode) {
-    case 'last-resort':
-      return [...LAST_RESORT, HAS_WEIGHT];
-    case 'ready':
-      return [IS_READY, HAS_WEIGHT];
-    case 'node':
-      return [IS_READY, { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) }, HAS_WEIGHT];
-    case 'zone':
-      return [
-        IS_READY,
-        { excludes: 'zone-hint', admits: ({ zoneHints }) => zoneHints.includes(zone ?? '') },
-        HAS_WEIGHT,
-      ];
-  }
-}
-
-/** What endpoints have to meet for traffic under policy Local, to which topology never applies. */
-export function localRules(mode: LocalMode, { name }: NodeFacts): readonly Rule[] {
-  const onNode: Rule = { excludes: 'other-node', admits: ({ nodeName }) => nodeName === name };
-  return [onNode, ...(mode === 'ready' ? [IS_READY] : LAST_RESORT), HAS_WEIGHT];
+function weightless({ weight }: EndpointSliceRow): Exclusion | null {
+  return weight === 0 ? 'no-weight' : null;
 }

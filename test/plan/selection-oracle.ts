@@ -31,6 +31,7 @@ export interface OracleAnswer {
   readonly any: boolean;
   readonly serving: readonly string[];
   readonly hairpin: readonly string[];
+  readonly own: readonly string[];
   /** Which topology applied, to see that all of them came up. */
   readonly mode: 'SameNode' | 'SameZone' | 'none';
 }
@@ -61,6 +62,7 @@ export function categorizeEndpoints(input: OracleInput): OracleAnswer {
     any,
     serving: texts(endpoints.filter((endpoint) => endpoint.serving)),
     hairpin: [...new Set(reachesItself.map((endpoint) => endpoint.address))].sort(),
+    own: [...new Set(reachesItself.filter(isLocal).map((endpoint) => endpoint.address))].sort(),
     mode: input.usesCluster ? mode : 'none',
   };
 }

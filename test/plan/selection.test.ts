@@ -23,6 +23,7 @@ function printed(selection: Selection): Readonly<Record<string, unknown>> {
     any: selection.any,
     serving: selection.serving.toStrings().sort(),
     hairpin: [...selection.hairpin].sort(),
+    own: [...selection.own].sort(),
   };
 }
 
@@ -351,6 +352,65 @@ t.test('ready local addresses count once over all ports', (t) => {
   t.end();
 });
 
+t.test('lists with the same endpoints are one', (t) => {
+  const plain = slice('svc', [{ address: '10.0.0.1' }, { address: '10.0.0.2', node: 'other' }]);
+  const select = (row: EndpointSliceRow, uses = BOTH): Selection =>
+    selectEndpoints('IPv4', port(), [row], facts(), uses);
+  const { cluster, serving, local } = select(plain, { ...BOTH, local: false });
+  t.equal(serving, cluster);
+  t.equal(local.count, 0);
+  const own = select(slice('svc', [{ address: '10.0.0.1', node: 'me' }]));
+  t.equal(own.local, own.cluster);
+  const draining = select(slice('svc', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: 'st' }]));
+  t.same([draining.cluster.count, draining.serving.count], [1, 2]);
+  t.end();
+});
+
+t.test('endpoints of weight 0 get no new connections, and serve those that they have', (t) => {
+  const none = { ...slice('svc', [{ address: '10.0.0.1', node: 'me' }], { name: 'a' }), weight: 0 };
+  const { cluster, local, serving, any } = selectEndpoints('IPv4', port(), [none], facts(), BOTH);
+  t.same([cluster.count, local.count, serving.count, any], [0, 0, 1, true]);
+  t.end();
+});
+
+t.test('endpoints of IPv6 are in the order of all their bytes, each once', (t) => {
+  const random = new SeededRandom(6);
+  const group = (): string => random.below(3 ** random.below(10)).toString(16);
+  for (let round = 0; round < rounds(100); round++) {
+    const addresses = Array.from({ length: 30 }, () => Array.from({ length: 8 }, group).join(':'));
+    const rows = [0, 1].map((part) =>
+      slice(
+        'svc',
+        addresses.filter((_, index) => index % 3 >= part).map((each) => ({ address: each })),
+        { name: `svc-${part}`, family: 'IPv6', ports: [{ port: 80 + part }, { port: 443 }] },
+      ),
+    );
+    const { cluster } = selectEndpoints('IPv6', port(), rows, facts(), BOTH);
+    const keys = Array.from({ length: cluster.count }, (_, index) => cluster.key(index));
+    t.same(keys, [...new Set(keys)].sort(), `round ${round}`);
+    const input = { family: 'IPv6', port: port(), slices: rows, nodeName: 'me', zone: null } as const;
+    t.equal(cluster.count, endpointsOfPort({ ...input, usesCluster: true, usesLocal: true }).length);
+  }
+  t.end();
+});
+
+t.test("an endpoint that is on no node any more is not this one's", (t) => {
+  const memory = new SelectionMemory('IPv4', 1);
+  const select = (nodeName: string | null): Selection => {
+    const slices = [
+      slice('svc', [
+        { address: '10.0.0.1', node: nodeName },
+        { address: '10.0.0.2', node: 'other' },
+      ]),
+    ];
+    return memory.planning('default/svc')('IPv4', port(), slices, facts(), { ...BOTH, local: false });
+  };
+  t.same([...select('me').own], ['10.0.0.1']);
+  const next = select(null);
+  t.same([[...next.own], [...next.hairpin]], [[], ['10.0.0.1']]);
+  t.end();
+});
+
 /** Histories of a few slices: endpoints that come, go, move and change, in one slice or several at once. */
 t.test('followed through any history it is what it is from scratch', (t) => {
   const random = new SeededRandom(7);
@@ -373,7 +433,7 @@ t.test('followed through any history it is what it is from scratch', (t) => {
       const selected: Selection = memory.planning('default/svc')(...arguments_);
       const judge = selectEndpoints(...arguments_);
       const all = (selection: Selection): string =>
-        JSON.stringify([printed(selection), ...[selection.own, selection.readyHere].map((own) => [...own].sort())]);
+        JSON.stringify([printed(selection), [...selection.readyHere].sort()]);
       if (all(selected) !== all(judge)) t.equal(all(selected), all(judge), `history ${history}, step ${step}`);
       if (!selected.cluster.equals(judge.cluster) || !selected.serving.equals(judge.serving))
         t.fail('in the same order');
