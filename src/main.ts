@@ -106,7 +106,8 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'selftest', 'top', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
+    ['status', 'services', 'selftest', 'top', 'ui'].includes(command) ||
+    (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   return log;
 }

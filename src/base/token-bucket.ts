@@ -17,11 +17,11 @@ export class TokenBucket {
     this.filledAt = now();
   }
 
-  /** Whether it may happen now, which then counts. */
-  take(): boolean {
+  /** Whether it may happen now, so many times, which then count. */
+  take(times = 1): boolean {
     this.fill();
-    if (this.tokens < 1) return false;
-    this.tokens--;
+    if (this.tokens < times) return false;
+    this.tokens -= times;
     return true;
   }
 

@@ -6,8 +6,8 @@ import { ConfigError } from '../config/errors.js';
 import type { FamilySync } from '../control/family-sync.js';
 import type { Machine } from '../control/mode.js';
 import type { Sources } from '../control/sources.js';
-import { followedBy, type ChangeFollower } from '../observe/change-follower.js';
 import type { ChangeLog } from '../observe/change-log.js';
+import type { CycleObserver } from '../observe/cycle-observer.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import type { Attempts } from './attempts.js';
@@ -26,20 +26,20 @@ export interface FollowersParts {
 
 /** Who follows changes on their way to the kernel, each where flags ask for it. */
 export interface Followers {
-  /** All of them; null: nobody. */
-  readonly changes: ChangeFollower | null;
+  /** All of them. */
+  readonly observers: readonly CycleObserver[];
   readonly telemetry: ServiceTelemetry | null;
   close(): Promise<void>;
 }
 
-export const NOBODY: Followers = { changes: null, telemetry: null, close: () => Promise.resolve() };
+export const NOBODY: Followers = { observers: [], telemetry: null, close: () => Promise.resolve() };
 
 /** @throws ConfigError */
 export async function openFollowers(parts: FollowersParts): Promise<Followers> {
   const changeLog = await openChanges(parts);
   const telemetry = await openCounts(parts);
   return {
-    changes: followedBy([changeLog, telemetry].filter((each) => each !== null)),
+    observers: [changeLog, telemetry].filter((each) => each !== null),
     telemetry,
     close: async () => {
       telemetry?.stop();

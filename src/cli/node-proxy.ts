@@ -25,7 +25,9 @@ import type { PeerAddon } from '../native/contract.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../record/health.js';
 import type { Logger } from '../observe/log.js';
+import { CycleObservers } from '../observe/cycle-observer.js';
 import { ProxyMetrics } from '../observe/metrics.js';
+import { SyncLog } from '../observe/sync-log.js';
 import type { ProcessTracing } from '../observe/tracing.js';
 import { Listeners } from '../serve/listeners.js';
 import { ServiceHealth } from '../serve/service-health.js';
@@ -104,6 +106,7 @@ export class NodeProxy {
   private readonly silence: Silence | null;
   /** Null: this platform has no such rules. */
   private readonly foreign: Foreign | null;
+  private readonly observers: CycleObservers;
   private followers = NOBODY;
   private stopping = false;
   private announced = false;
@@ -127,6 +130,8 @@ export class NodeProxy {
     tracing?.countBy(this.metrics.spans());
     const { platform } = options.machine.host;
     this.silence = platform === SUBSYSTEM_PLATFORMS.peer ? new Silence(lazyPeer(options.machine)) : null;
+    this.observers = new CycleObservers(new SyncLog(log, systemClock), this.metrics);
+    if (tracing !== null) this.observers.add(tracing);
     this.sources = new Sources({
       ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events },
       certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
@@ -173,6 +178,7 @@ export class NodeProxy {
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
     this.followers = await this.makeFollowers();
+    this.observers.add(...this.followers.observers);
     await this.applyOomScore();
     void this.overflow.start();
     await this.sources.start(this.config);
@@ -383,12 +389,11 @@ export class NodeProxy {
   }
 
   private makeCycle(): SyncCycle {
-    const { store, serviceHealth, progress, health, metrics } = this;
-    const { machine, log, tracing, events, onFatal } = this.options;
+    const { store, serviceHealth, progress, health, observers } = this;
+    const { machine, log, events, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
-      ...{ store, serviceHealth, progress, localAddresses, health, metrics, tracing, events, log, clock: systemClock },
-      changes: () => this.followers.changes,
+      ...{ store, serviceHealth, progress, localAddresses, health, observers, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
       conntrack:

@@ -4,16 +4,14 @@ import type { Log } from '../base/log.js';
 import type { TelemetryConfig } from '../config/telemetry.js';
 import { ServiceFlows } from '../control/service-flows.js';
 import { ServiceRefusals, type RefusingFamily } from '../control/service-refusals.js';
-import type { SyncReport } from '../dataplane/contract.js';
 import type { ConntrackAddon } from '../native/contract.js';
 import type { MetricFamily } from '../observe/exposition.js';
 import { ProgrammingTimes } from '../observe/telemetry/programming-times.js';
 import { ServiceSeries, type PortTraffic, type ServiceTraffic } from '../observe/telemetry/service-series.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import { attemptFamilies } from '../observe/telemetry/attempt-series.js';
-import type { FrontendKey, FrontendPlan } from '../plan/types.js';
+import type { AcknowledgedSync, Commit } from '../observe/cycle-observer.js';
 import type { ObjectKey } from '../state/rows.js';
-import type { RowEdit } from '../state/store.js';
 import type { Attempts } from './attempts.js';
 
 export interface TelemetryParts {
@@ -65,26 +63,18 @@ class Telemetry implements ServiceTelemetry {
     private readonly tables: readonly RefusingFamily['table'][],
   ) {}
 
-  committed(edits: readonly RowEdit[], receivedAt: number | null): void {
-    this.times.committed(edits, receivedAt);
-  }
-
-  reconfigured(): void {
-    this.times.reconfigured();
+  committed(commit: Commit): void {
+    this.times.committed(commit);
   }
 
   took(family: Family): void {
     this.times.took(family);
   }
 
-  acknowledged(
-    report: SyncReport,
-    frontends: ReadonlySet<FrontendKey>,
-    plan: (key: FrontendKey) => FrontendPlan | undefined,
-  ): void {
-    this.times.acknowledged(report);
-    for (const key of frontends) {
-      const frontend = plan(key);
+  acknowledged(sync: AcknowledgedSync): void {
+    this.times.acknowledged(sync);
+    for (const key of sync.changes.frontends) {
+      const frontend = sync.table.frontend(key);
       if (frontend !== undefined) this.flows?.frontendChanged(frontend);
     }
   }

@@ -7,8 +7,7 @@ import { endingFlows, recordsOf, type EndingFlow } from '../dataplane/conntrack/
 import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
-import type { ChangeFollower } from '../observe/change-follower.js';
-import type { ProxyMetrics } from '../observe/metrics.js';
+import type { CycleObserver } from '../observe/cycle-observer.js';
 import {
   Departures,
   unpackAddress,
@@ -46,10 +45,7 @@ export interface EndingConnectionsParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** How many clients may be asked in a second. */
   readonly challenges: TokenBucket;
-  /** Null: nothing is counted. */
-  readonly metrics: Pick<ProxyMetrics, 'connectionsReset'> | null;
-  /** Who else follows changes; absent, or null: nobody. */
-  readonly changes?: () => Pick<ChangeFollower, 'connectionsReset'> | null;
+  readonly observers: Pick<CycleObserver, 'connectionsReset'>;
   readonly log: Log;
   readonly clock: Clock;
   /** The time has come for a further {@link EndingConnections.proceed}. */
@@ -206,7 +202,7 @@ export class EndingConnections {
     flows: readonly EndingFlow[],
   ): Promise<void> {
     if (flows.length === 0) return;
-    const { log, metrics, table } = this.parts;
+    const { log, observers, table } = this.parts;
     const { size } = flowLayout(table.family);
     const endpoints = new Set<PackedAddress>();
     let connections = 0;
@@ -228,8 +224,7 @@ export class EndingConnections {
       connections: this.reset.connections + connections,
       endpoints: this.reset.endpoints + endpoints.size,
     };
-    metrics?.connectionsReset(table.family, connections);
-    this.parts.changes?.()?.connectionsReset?.({
+    observers.connectionsReset?.({
       ...{ family: table.family, connections },
       endpoints: [...endpoints].map(unpackAddress).sort(),
     });

@@ -7,10 +7,8 @@ import type { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, EndedError, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
-import type { ChangeFollower } from '../observe/change-follower.js';
-import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
+import type { CycleObservers, SyncResult } from '../observe/cycle-observer.js';
 import { SyncHistory } from '../record/sync-history.js';
-import type { FamilyTrace } from '../observe/tracing.js';
 import type { ResetSettings } from '../plan/departures.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
@@ -19,14 +17,10 @@ import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
 import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
-import type { Acknowledged, FamilyProgress } from '../record/progress.js';
+import type { FamilyProgress } from '../record/progress.js';
 import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
 import { StaleFlows } from './stale-flows.js';
 import type { TakeoverPass } from './takeover.js';
-
-/** Lines about repairs that may be logged at once, and in the long run. */
-const REPAIR_LINES = 400;
-const REPAIR_LINES_PER_SECOND = 2;
 
 /** A family's health checks of Services. */
 export interface FamilyHealthChecks {
@@ -57,10 +51,7 @@ export interface FamilySyncParts {
   readonly serviceHealth: HealthChecks;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
-  /** Null: nothing is counted. */
-  readonly metrics: SyncMetrics | null;
-  /** Who else follows changes; absent, or null: nobody. */
-  readonly changes?: () => Pick<ChangeFollower, 'acknowledged' | 'connectionsReset'> | null;
+  readonly observers: CycleObservers;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -69,12 +60,6 @@ export interface FamilySyncParts {
   /** The time has come for a sync although nothing changed: what was set aside is tried again, or the dataplane asked for it. */
   readonly onDue: () => void;
 }
-
-/** The part of the metrics that a sync reports to. */
-export type SyncMetrics = Pick<
-  ProxyMetrics,
-  'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted' | 'connectionsReset'
->;
 
 /**
  * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
@@ -87,7 +72,6 @@ export class FamilySync {
   readonly ending: EndingConnections;
   /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
-  private repairLines: { readonly left: number; readonly at: number };
   private readonly asides: AsideReports;
   private cancelDue: (() => void) | null = null;
 
@@ -96,7 +80,6 @@ export class FamilySync {
     this.flows = new StaleFlows(parts);
     this.ending = new EndingConnections({ ...parts, kernel: parts.endingFlows, settings: parts.resetSettings });
     const { table, clock, log, events, onDue } = parts;
-    this.repairLines = { left: REPAIR_LINES, at: clock.now() };
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
     this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue });
   }
@@ -155,43 +138,38 @@ export class FamilySync {
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
    * @param full whether everything is compared with the kernel.
-   * @param trace null: nobody follows it.
    */
-  async run(full: boolean, trace: FamilyTrace | null = null): Promise<SyncReport> {
-    const { table, progress, metrics, clock } = this.parts;
+  async run(full: boolean): Promise<SyncReport> {
+    const { table, progress, observers, clock, log } = this.parts;
     const dataplane = this.inForce;
     const { family } = table;
     const change = table.takeChange();
     progress.sending(change.frontends);
     this.flows.changed(change);
     const startedAt = clock.now();
-    const finished = (full: boolean, result: SyncResult): void =>
-      metrics?.syncFinished(family, full, (clock.now() - startedAt) / 1000, result);
+    const end = (full: boolean, result: SyncResult, counts: boolean): void => {
+      observers.syncEnded({ family, full, seconds: (clock.now() - startedAt) / 1000, result, counts });
+    };
+    observers.syncBegan(family, full);
     try {
-      const report = await (trace === null
-        ? dataplane.apply(table, change, { full })
-        : trace.apply(() => dataplane.apply(table, change, { full })));
+      const report = await observers.during('apply', family, () => dataplane.apply(table, change, { full }));
       this.flows.owe(report.flows);
-      if (this.isInForce(dataplane)) this.acknowledge(report, startedAt, trace);
+      if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
       this.syncServiceHealth();
       this.parts.conflicts.update(table);
-      metrics?.tableCounted(family, table.portsWithoutLocal, table.conflictCount);
       const held = new Set(report.setAside.map(({ frontend }) => frontend));
-      const flows = (): Promise<void> => this.flows.reconcile(dataplane, held);
-      await (trace === null ? flows() : trace.flows(flows));
+      await observers.during('flows', family, () => this.flows.reconcile(dataplane, held));
       if (this.isInForce(dataplane)) this.ending.proceed(dataplane, held);
-      trace?.ended(null);
-      if (!this.isInForce(dataplane)) return report;
-      finished(report.full, { type: 'success' });
-      this.reportRecovery();
+      end(report.full, { type: 'success' }, this.isInForce(dataplane));
+      if (this.isInForce(dataplane)) progress.succeeded();
       return report;
     } catch (error) {
-      trace?.ended(error);
-      if (error instanceof EndedError) this.parts.log.info(0, 'ending before everything is in the kernel', { family });
-      if (!this.isInForce(dataplane) || error instanceof EndedError) throw error;
+      const isEnding = error instanceof EndedError;
+      if (isEnding) log.info(0, 'ending before everything is in the kernel', { family });
+      const counts = this.isInForce(dataplane) && !isEnding;
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
-      finished(full, { type: 'failure', errno });
-      this.reportFailure(error);
+      end(full, { type: 'failure', error, errno }, counts);
+      if (counts) this.noteFailure(error);
       throw error;
     }
   }
@@ -201,17 +179,23 @@ export class FamilySync {
     return dataplane === this.inForce;
   }
 
-  private acknowledge(report: SyncReport, startedAt: number, trace: FamilyTrace | null): void {
-    const { progress, metrics, table, changes } = this.parts;
+  private acknowledge(report: SyncReport, startedAt: number): void {
+    const { progress, table, observers, clock, culprit } = this.parts;
     this.asides.update(report.setAside);
     this.comeBack(report.dueAt ?? null);
-    this.reportLimitations(report);
-    const acknowledged = progress.acknowledge(this.asides.services, report.limitations);
-    // The log first: its line tells when.
-    this.report(report, acknowledged, startedAt);
-    metrics?.syncAcknowledged(report, acknowledged);
-    changes?.()?.acknowledged(report, acknowledged.frontends, (key) => table.frontend(key));
-    trace?.acknowledged(report);
+    const changes = progress.acknowledge(this.asides.services, report.limitations);
+    const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
+    const times = { syncMs: since(startedAt), sinceChangeMs: since(changes.heardAt ?? startedAt) };
+    const newProblems = this.history.acknowledged(
+      report,
+      changes.frontends,
+      (key) => table.frontend(key),
+      times,
+      report.repairs.length === 0 ? null : culprit(),
+    );
+    const isFirst = report.full && !this.complete;
+    this.complete ||= report.full;
+    observers.acknowledged({ report, changes, table, ...times, isFirst, newProblems });
   }
 
   /** @param dueAt when the dataplane wants to be called again; null: when something changed. */
@@ -254,60 +238,11 @@ export class FamilySync {
     );
   }
 
-  private report(report: SyncReport, { frontends, heardAt }: Acknowledged, startedAt: number): void {
-    const { log, table, clock } = this.parts;
-    const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
-    const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
-    const syncMs = since(startedAt);
-    const sinceChangeMs = since(heardAt ?? startedAt);
-    const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
-    const culprit = report.repairs.length === 0 ? null : this.parts.culprit();
-    const before = new Set(this.history.problems);
-    this.history.acknowledged(report, frontends, plan, { syncMs, sinceChangeMs }, culprit);
-    if (full && !this.complete) {
-      log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
-      this.complete = true;
-    }
-    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
-    log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
-    this.reportRepairs(report);
-    for (const problem of this.history.problems) if (!before.has(problem)) log.warn(problem, { family });
-  }
-
-  /** Once. */
-  private reportLimitations({ family, limitations = [] }: SyncReport): void {
-    const { log, progress } = this.parts;
-    const told = new Set(progress.limitations.map(({ text }) => text));
-    for (const { of, text } of limitations) {
-      if (told.has(text)) continue;
-      if (of === 'kernel') log.warn('limitation', { family, limitation: text });
-      else log.info(0, 'limitation', { family, limitation: text });
-    }
-  }
-
-  /** In detail, but not for ever when somebody goes on destroying. */
-  private reportRepairs({ family, repairs }: SyncReport): void {
-    if (repairs.length === 0) return;
-    const { log, clock } = this.parts;
-    const now = clock.now();
-    const earned = ((now - this.repairLines.at) / 1000) * REPAIR_LINES_PER_SECOND;
-    const left = Math.min(REPAIR_LINES, this.repairLines.left + earned);
-    const message = 'repaired what the kernel no longer held as acknowledged';
-    const detailed = repairs.length <= left;
-    if (detailed) for (const repair of repairs) log.warn(message, { family, repair });
-    else log.warn(message, { family, differences: repairs.length });
-    this.repairLines = { left: detailed ? left - repairs.length : left, at: now };
-  }
-
-  /** Speaks when it breaks and when the reason changes, not at every retry. */
-  private reportFailure(error: unknown): void {
-    const { table, progress, log } = this.parts;
+  private noteFailure(error: unknown): void {
+    const { progress } = this.parts;
     const message = messageOf(error);
     this.history.failedWith(message);
-    if (message === progress.failure) {
-      log.info(2, 'sync failed again', { family: table.family, error: message });
-      this.recordRefusal(error, message);
-    } else log.error(error, 'sync failed, will be retried', { family: table.family });
+    if (message === progress.failure) this.recordRefusal(error, message);
     progress.failed(message);
   }
 
@@ -325,11 +260,5 @@ export class FamilySync {
       related: null,
       note: `${plan.key} cannot be programmed, which is tried again: ${message}`,
     });
-  }
-
-  private reportRecovery(): void {
-    const { table, progress, log } = this.parts;
-    if (progress.failure !== null) log.info(0, 'sync works again', { family: table.family });
-    progress.succeeded();
   }
 }

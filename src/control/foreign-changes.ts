@@ -1,17 +1,13 @@
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { WatchForeignChanges } from '../dataplane/contract.js';
-import type { ProxyMetrics } from '../observe/metrics.js';
-import type { SyncTracing } from '../observe/tracing.js';
+import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { Drift } from './drift.js';
 import type { FamilySync } from './family-sync.js';
 
 export interface ForeignChangesParts {
   readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
-  /** Null: nothing is counted. */
-  readonly metrics: Pick<ProxyMetrics, 'audited'> | null;
-  /** Null: nobody follows what goes on. */
-  readonly tracing: Pick<SyncTracing, 'audit'> | null;
+  readonly observers: CycleObservers;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -49,20 +45,20 @@ export class ForeignChanges {
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
   async audit(sync: FamilySync): Promise<void> {
-    const { drift, metrics, tracing, log, clock } = this.parts;
+    const { drift, observers, log, clock } = this.parts;
     const { family, dataplane } = sync;
     const startedAt = clock.now();
     try {
-      const different = await (tracing === null ? sync.audit() : tracing.audit(family, () => sync.audit()));
+      const different = await observers.during('audit', family, () => sync.audit());
       // What it says is about rules that go.
       if (sync.dataplane !== dataplane) return;
       if (different) drift.suspect(family, null);
-      metrics?.audited(family, different ? 'different' : 'intact');
+      observers.audited(family, different ? 'different' : 'intact');
       const auditMs = Math.round((clock.now() - startedAt) * 1000) / 1000;
       log.info(4, 'audited', { family, different, auditMs });
     } catch (error) {
       if (sync.dataplane !== dataplane) return;
-      metrics?.audited(family, 'failed');
+      observers.audited(family, 'failed');
       log.info(2, 'audit failed', { family, error: String(error) });
     }
   }

@@ -3,7 +3,7 @@ import type { IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport } from '../dataplane/contract.js';
-import type { ProxyMetrics } from '../observe/metrics.js';
+import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey, TableChange } from '../plan/types.js';
@@ -19,8 +19,7 @@ export interface StaleFlowsParts {
   /** Null: the platform has no conntrack, and nothing is owed. */
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   readonly localAddresses: () => readonly IPAddress[];
-  /** Null: nothing is counted. */
-  readonly metrics: Pick<ProxyMetrics, 'flowsReconciled'> | null;
+  readonly observers: CycleObservers;
   readonly log: Log;
   readonly clock: Clock;
   /** The time has come for a further {@link StaleFlows.reconcile}. */
@@ -130,7 +129,7 @@ export class StaleFlows {
     full: boolean,
     changed: ReadonlySet<FrontendKey>,
   ): Promise<boolean> {
-    const { table, metrics, log, clock } = this.parts;
+    const { table, observers, clock } = this.parts;
     const own = this.parts.localAddresses();
     const startedAt = clock.now();
     const report = await conntrack.reconcile({
@@ -141,9 +140,8 @@ export class StaleFlows {
     });
     const endedAt = clock.now();
     this.restsUntil = startedAt + (endedAt - startedAt) / SHARE;
-    metrics?.flowsReconciled(table.family, report.deleted, (endedAt - startedAt) / 1000);
-    if (report.deleted > 0)
-      log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
+    const { flows: listed, deleted } = report;
+    observers.flowsChecked({ family: table.family, listed, deleted, seconds: (endedAt - startedAt) / 1000 });
     return !this.reportErrors(report.errors);
   }
 

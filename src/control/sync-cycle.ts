@@ -5,17 +5,15 @@ import type { Log } from '../base/log.js';
 import { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
-import type { ChangeFollower } from '../observe/change-follower.js';
+import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { HealthState } from '../record/health.js';
-import type { ProxyMetrics } from '../observe/metrics.js';
-import type { RunTrace, SyncTracing } from '../observe/tracing.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
 import type { RowEdit, Store } from '../state/store.js';
 import { ConflictReports } from './conflict-reports.js';
 import { Drift } from './drift.js';
 import { CHALLENGES, type EndingFlowsKernel } from './ending-connections.js';
-import { FamilySync, type HealthChecks, type SyncMetrics } from './family-sync.js';
+import { FamilySync, type HealthChecks } from './family-sync.js';
 import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
 import type { NodeSettings } from './node-checks.js';
@@ -52,12 +50,7 @@ export interface SyncCycleParts {
   readonly localAddresses: () => readonly IPAddress[];
   readonly progress: Progress;
   readonly health: HealthState;
-  /** Null: nothing is counted. */
-  readonly metrics: CycleMetrics | null;
-  /** Null: nobody follows changes. */
-  readonly tracing: SyncTracing | null;
-  /** Who else follows changes; absent, or null: nobody. */
-  readonly changes?: () => ChangeFollower | null;
+  readonly observers: CycleObservers;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -70,10 +63,6 @@ export interface SyncCycleParts {
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
 }
-
-/** The part of the metrics that the cycle reports to. */
-export type CycleMetrics = SyncMetrics &
-  Pick<ProxyMetrics, 'stateChanged' | 'driftSettled' | 'foreignChange' | 'audited'>;
 
 /**
  * From a change of state to the kernel: the plan, each family's rules, health check node ports, reports of conflicts, stale flows, and what is owed to
@@ -149,12 +138,11 @@ export class SyncCycle {
    * @param receivedAt when that was heard of, on the clock; null when nobody said it.
    */
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
-    const { metrics, tracing, progress, store, health } = this.parts;
+    const { observers, progress, store, health } = this.parts;
+    const { ready } = store.snapshot;
     health.onsets.note('gaps', store.snapshot.gaps);
-    progress.committed(edits, store.snapshot.ready);
-    metrics?.stateChanged(edits, store.snapshot.ready);
-    if (store.snapshot.ready) tracing?.committed(edits, receivedAt, progress.families);
-    this.parts.changes?.()?.committed(edits, receivedAt);
+    progress.committed(edits, ready);
+    observers.committed({ edits, receivedAt, ready, families: progress.families.map(({ family }) => family) });
     for (const family of this.families) family.committed(edits);
     this.noteEligibility();
     this.changed(receivedAt);
@@ -173,7 +161,7 @@ export class SyncCycle {
   follow(settings: CycleSettings): void {
     this.settings = settings;
     this.planner.setSettings(settings);
-    this.parts.changes?.()?.reconfigured();
+    this.parts.observers.reconfigured();
     this.noteEligibility();
   }
 
@@ -207,7 +195,8 @@ export class SyncCycle {
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
     if (this.stopped || !this.isNodeKnown()) return;
-    const trace = this.parts.tracing?.run(full) ?? null;
+    const { observers } = this.parts;
+    observers.runBegan(full);
     let failure: unknown = null;
     try {
       const planned = this.planning.plan();
@@ -215,10 +204,10 @@ export class SyncCycle {
       const isPlanned = planned instanceof Promise ? await planned : planned;
       if (isPlanned === null) return;
       this.planned();
-      trace?.planned();
+      observers.planned();
       const { settings, mode } = this;
       if (full) this.foreign.watch(mode.watch, this.families);
-      const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, trace)));
+      const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
       const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
       if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
       const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
@@ -233,7 +222,7 @@ export class SyncCycle {
       failure = error;
       throw error;
     } finally {
-      trace?.ended(failure);
+      observers.runEnded(failure);
     }
   }
 
@@ -253,10 +242,10 @@ export class SyncCycle {
 
   /** Everything that was committed so far, for a plan; null: nothing is programmed before the Node is known. */
   private take(): ReturnType<PlanningParts['take']> {
-    const { store, progress, changes } = this.parts;
+    const { store, progress, observers } = this.parts;
     if (!this.isNodeKnown()) return null;
     progress.take();
-    for (const { family } of this.families) changes?.()?.took(family);
+    for (const { family } of this.families) observers.took(family);
     return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges() };
   }
 
@@ -284,7 +273,7 @@ export class SyncCycle {
     return isKnown;
   }
 
-  private async syncFamily(sync: FamilySync, full: boolean, trace: RunTrace | null): Promise<SyncReport> {
+  private async syncFamily(sync: FamilySync, full: boolean): Promise<SyncReport> {
     const { log } = this.parts;
     const { mode, clock } = this;
     const { family } = sync;
@@ -292,7 +281,7 @@ export class SyncCycle {
     const suspected = this.drift.begin(family);
     let report: SyncReport | null = null;
     try {
-      report = await sync.run(suspected, trace?.family(family, suspected) ?? null);
+      report = await sync.run(suspected);
     } finally {
       this.settleDrift(family, startedAt, report);
     }
@@ -308,16 +297,15 @@ export class SyncCycle {
   }
 
   private suspected(family: Family, process: string | null): void {
-    const { health, metrics, log } = this.parts;
+    const { health, observers } = this.parts;
     health.drifted(family, process);
-    metrics?.foreignChange(family);
-    log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
+    observers.externalChange(family, process);
   }
 
   private settleDrift(family: Family, startedAt: number, report: SyncReport | null): void {
-    const { health, metrics } = this.parts;
+    const { health, observers } = this.parts;
     const settledMs = this.drift.ended(family, startedAt, report !== null);
-    if (settledMs !== null) metrics?.driftSettled(family, settledMs / 1000);
+    if (settledMs !== null) observers.repaired(family, settledMs / 1000);
     const compared = report?.full === true || settledMs !== null;
     if (compared && !this.drift.suspects(family)) health.repaired(family);
   }

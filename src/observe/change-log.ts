@@ -2,11 +2,9 @@ import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { LogFileConfig } from '../config/audit.js';
-import type { SyncReport } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { Row, RowKind } from '../state/rows.js';
-import type { RowEdit } from '../state/store.js';
-import type { ChangeFollower, ResetConnections } from './change-follower.js';
+import type { AcknowledgedSync, Commit, CycleObserver, ResetConnections } from './cycle-observer.js';
 import { RotatedFile } from './rotated-file.js';
 
 /** Why something was changed: what became of an object, or of the configuration. */
@@ -52,7 +50,7 @@ export async function openChangeLog(parts: ChangeLogParts): Promise<ChangeLog | 
 }
 
 /** A line for each sync that changed something in the kernel: what was changed, and all that had become of objects since the one before. */
-export class ChangeLog implements ChangeFollower {
+export class ChangeLog implements CycleObserver {
   private readonly queued = byFamily(() => new Map<string, Cause>());
   private readonly taken = byFamily(() => new Map<string, Cause>());
 
@@ -61,7 +59,7 @@ export class ChangeLog implements ChangeFollower {
     private readonly parts: Pick<ChangeLogParts, 'versionOf' | 'labels' | 'now'>,
   ) {}
 
-  committed(edits: readonly RowEdit[]): void {
+  committed({ edits }: Pick<Commit, 'edits'>): void {
     for (const { before, after } of edits) {
       const row = after ?? before;
       if (row === null) continue;
@@ -80,24 +78,20 @@ export class ChangeLog implements ChangeFollower {
     this.queued[family].clear();
   }
 
-  acknowledged(
-    report: SyncReport,
-    frontends: ReadonlySet<FrontendKey>,
-    plan: (key: FrontendKey) => FrontendPlan | undefined,
-  ): void {
+  acknowledged({ report, changes, table }: Pick<AcknowledgedSync, 'report' | 'changes' | 'table'>): void {
     const { family, full, transactions, elementOperations, ruleOperations, bytes, repairs } = report;
     const causes = [...this.taken[family].values()];
     this.taken[family].clear();
     if (transactions === 0) return;
     const { now, labels } = this.parts;
-    const changed = [...frontends];
+    const changed = [...changes.frontends];
     this.file.write(
       JSON.stringify({
         trail: 'kernel',
         time: new Date(now()).toISOString(),
         ...labels(),
         ...{ family, full, transactions, elementOperations, ruleOperations, bytes },
-        ...cut('frontends', changed, (key) => frontendOf(key, plan(key))),
+        ...cut('frontends', changed, (key) => frontendOf(key, table.frontend(key))),
         ...cut('because', causes, (cause) => cause),
         ...(repairs.length === 0 ? {} : cut('repairs', repairs, (repair) => repair)),
       }),

@@ -5,7 +5,7 @@ import type { Family } from '../base/ip.js';
 import { goPlatform } from '../base/platform.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { GateState } from '../config/gates.js';
-import type { Acknowledged, Progress } from '../record/progress.js';
+import type { Progress } from '../record/progress.js';
 import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
 import type { ModeMetrics } from '../dataplane/mode.js';
 import type { Host } from '../host/host.js';
@@ -15,6 +15,14 @@ import type { RequestObserver } from '../sources/kubernetes/connect/transport.js
 import type { RowEdit } from '../state/store.js';
 import { expose, type ExpositionFormat, type MetricFamily } from './exposition.js';
 import type { HealthPath, HealthState } from '../record/health.js';
+import type {
+  AcknowledgedSync,
+  Commit,
+  CycleObserver,
+  EndedSync,
+  FlowSearch,
+  ResetConnections,
+} from './cycle-observer.js';
 import { CertificateMetrics } from './certificate-metrics.js';
 import { DoorMetrics } from './door-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
@@ -59,11 +67,6 @@ export interface ProxyMetricsOptions {
 /** The samples of histograms in seconds, labelled by family, with cumulative buckets. */
 export type Latencies = Readonly<Record<'sync' | 'change', readonly MetricValueWithName<string>[]>>;
 
-export type SyncResult =
-  | { readonly type: 'success' }
-  /** `errno`: the kernel's, or the code of the addon's error that has none; null when something else failed. */
-  | { readonly type: 'failure'; readonly errno: string | null };
-
 /** What each sync of a family says anew; nobody sees it between scrapes. */
 interface LatestSync {
   /** Seconds since the epoch. */
@@ -77,7 +80,7 @@ interface LatestSync {
  * Counts what the pipeline does, in its own words. Everything is in memory and nothing throws; kube-proxy's metrics come first, then what any Kubernetes
  * component has, then our own.
  */
-export class ProxyMetrics implements RequestObserver {
+export class ProxyMetrics implements RequestObserver, CycleObserver {
   private readonly registry: PromRegistry = new Registry();
   private readonly proxy = new ProxyInstruments(this.registry);
   private mode: ModeInstruments;
@@ -156,18 +159,15 @@ export class ProxyMetrics implements RequestObserver {
     this.more = more;
   }
 
-  /**
-   * The state changed.
-   *
-   * @param ready whether the change can go to the kernel.
-   */
-  stateChanged(edits: readonly RowEdit[], ready: boolean): void {
+  committed({ edits, ready }: Pick<Commit, 'edits' | 'ready'>): void {
     for (const edit of edits) this.countEdit(edit);
     if (ready) this.queuedAt = this.seconds();
   }
 
-  /** The kernel acknowledged all of a sync. Reading of flows and health checks may follow, and fail. */
-  syncAcknowledged(report: SyncReport, { commits, triggers }: Pick<Acknowledged, 'commits' | 'triggers'>): void {
+  /** Reading of flows and health checks may follow, and fail. */
+  acknowledged({ report, changes, table }: Pick<AcknowledgedSync, 'report' | 'changes' | 'table'>): void {
+    const { commits, triggers } = changes;
+    const { portsWithoutLocal: withoutLocal, conflictCount: conflicts } = table;
     const labels = { ip_family: report.family };
     const { own } = this;
     if (report.transactions > 0) {
@@ -179,7 +179,7 @@ export class ProxyMetrics implements RequestObserver {
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     // The rest of such a sync is in the kernel, but not all that it was to do.
     if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
-    this.latestOf(report.family).setAside = report.setAside.length;
+    Object.assign(this.latestOf(report.family), { setAside: report.setAside.length, withoutLocal, conflicts });
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
@@ -192,12 +192,8 @@ export class ProxyMetrics implements RequestObserver {
     for (const [table, rules] of Object.entries(written)) this.mode.rulesWritten?.set({ table, ip_family }, rules);
   }
 
-  /**
-   * A sync is over.
-   *
-   * @param full whether it compared everything with the kernel.
-   */
-  syncFinished(family: Family, full: boolean, seconds: number, result: SyncResult): void {
+  syncEnded({ family, full, seconds, result, counts }: EndedSync): void {
+    if (!counts) return;
     const labels = { ip_family: family };
     const { own, proxy } = this;
     proxy.syncDuration.observe(labels, seconds);
@@ -211,29 +207,20 @@ export class ProxyMetrics implements RequestObserver {
     if (result.errno !== null) own.nativeFailures.inc({ errno: result.errno, ...labels });
   }
 
-  /** One search for stale flows. */
-  flowsReconciled(family: Family, deleted: number, seconds: number): void {
+  flowsChecked({ family, deleted, seconds }: Omit<FlowSearch, 'listed'>): void {
     this.proxy.reconcileDuration.observe({ ip_family: family }, seconds);
     this.proxy.deletedFlows.inc({ ip_family: family }, deleted);
   }
 
-  /** Connections to endpoints that are gone. */
-  connectionsReset(family: Family, connections: number): void {
+  connectionsReset({ family, connections }: Pick<ResetConnections, 'family' | 'connections'>): void {
     this.own.resetConnections.inc({ ip_family: family }, connections);
   }
 
-  /** What the forwarding table says after a sync. */
-  tableCounted(family: Family, withoutLocal: PortsWithoutLocal, conflicts: number): void {
-    Object.assign(this.latestOf(family), { withoutLocal, conflicts });
-  }
-
-  /** Somebody else was seen changing a family's table. */
-  foreignChange(family: Family): void {
+  externalChange(family: Family): void {
     this.own.foreignChanges.inc({ ip_family: family });
   }
 
-  /** What somebody else changed has been looked at and repaired. */
-  driftSettled(family: Family, seconds: number): void {
+  repaired(family: Family, seconds: number): void {
     this.own.driftDuration.observe({ ip_family: family }, seconds);
   }
 

@@ -108,6 +108,7 @@ export class SyncHistory {
    *
    * @param frontends those that changed.
    * @param culprit who did the damage that was repaired, as far as that is known.
+   * @returns problems that it did not have before.
    */
   acknowledged(
     report: SyncReport,
@@ -115,13 +116,26 @@ export class SyncHistory {
     plan: (key: FrontendKey) => FrontendPlan | undefined,
     times: { readonly syncMs: number; readonly sinceChangeMs: number },
     culprit: string | null,
-  ): void {
+  ): readonly string[] {
     if (report.repairs.length > 0) this.noteRepairs(report.repairs, culprit);
+    const before = this.problemsLeft;
     const problems = [...(report.refusedChains ?? []), ...report.problems];
     if (report.full || problems.length > 0) this.problemsLeft = problems;
-    if (report.transactions === 0 && !report.full) return;
+    if (report.transactions > 0 || report.full) this.noteSync(report, frontends, plan, times);
+    return this.problemsLeft.filter((problem) => !before.includes(problem));
+  }
+
+  failedWith(message: string): void {
+    this.failed = this.again(this.failed, 1, message);
+  }
+
+  private noteSync(
+    report: SyncReport,
+    frontends: ReadonlySet<FrontendKey>,
+    plan: (key: FrontendKey) => FrontendPlan | undefined,
+    { syncMs, sinceChangeMs }: { readonly syncMs: number; readonly sinceChangeMs: number },
+  ): void {
     const { full, transactions, elementOperations, ruleOperations, bytes } = report;
-    const { syncMs, sinceChangeMs } = times;
     const counts = { transactions, elementOperations, ruleOperations, bytes, frontends: frontends.size };
     const servicePorts = someServicePorts(frontends, plan);
     const number = ++this.count;
@@ -133,10 +147,6 @@ export class SyncHistory {
     this.slowestSyncs = [...this.slowestSyncs, record]
       .sort((one, other) => other.syncMs - one.syncMs)
       .slice(0, SLOWEST);
-  }
-
-  failedWith(message: string): void {
-    this.failed = this.again(this.failed, 1, message);
   }
 
   private noteRepairs(repairs: readonly string[], process: string | null): void {

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openTracing, readTracingFile } from '../../src/cli/tracing.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
+import type { AcknowledgedSync } from '../../src/observe/cycle-observer.js';
 import type { ProcessTracing } from '../../src/observe/tracing.js';
+import type { RowEdit } from '../../src/state/store.js';
 import { serviceObject } from '../support/api-objects.js';
 import { eventually } from '../support/manifests.js';
 import { IPTABLES_STORIES } from '../support/fake-iptables/world.js';
@@ -27,15 +29,20 @@ spawnSync('ip', ['link', 'set', 'lo', 'up']);
 
 /** A sync of one family that the kernel takes, or does not. */
 async function sync(tracing: ProcessTracing, error: Error | null = null): Promise<void> {
-  const run = tracing.run(false);
-  run.planned();
-  const family = run.family('IPv4', false);
+  const [family, sync] = ['IPv4', { full: false, seconds: 0, counts: true }] as const;
+  tracing.runBegan(false);
+  tracing.planned();
+  tracing.syncBegan(family, false);
   if (error === null) {
-    family.acknowledged(await family.apply(() => Promise.resolve(REPORT)));
-    await family.flows(() => Promise.resolve());
+    const report = await tracing.during('apply', family, () => Promise.resolve(REPORT));
+    tracing.acknowledged({ report } as AcknowledgedSync);
+    await tracing.during('flows', family, () => Promise.resolve());
   }
-  family.ended(error);
-  run.ended(error);
+  tracing.syncEnded({
+    ...{ family, ...sync },
+    result: error === null ? { type: 'success' } : { type: 'failure', error, errno: null },
+  });
+  tracing.runEnded(error);
 }
 
 t.test('a change is one trace, from the watch to the flows; so is the start', async (t) => {
@@ -147,10 +154,10 @@ for (const stories of [IPTABLES_STORIES, IPVS_STORIES])
 t.test('a look beside syncs is a trace, whatever it finds', async (t) => {
   const world = new World(t);
   const tracing = await world.open(ALL);
-  t.equal(await tracing.audit('IPv4', () => Promise.resolve(true)), true);
-  t.equal(await tracing.audit('IPv6', () => Promise.resolve(false)), false);
+  t.equal(await tracing.during('audit', 'IPv4', () => Promise.resolve(true)), true);
+  t.equal(await tracing.during('audit', 'IPv6', () => Promise.resolve(false)), false);
   await t.rejects(
-    tracing.audit('IPv4', () => Promise.reject(new Error('no answer'))),
+    tracing.during('audit', 'IPv4', () => Promise.reject(new Error('no answer'))),
     { message: 'no answer' },
   );
   await world.stop();
@@ -191,19 +198,21 @@ t.test('changes that one sync takes are linked with it, and end when it succeeds
   const { collector } = world;
   const tracing = await world.open(ALL);
   await sync(tracing);
-  const families = [{ family: 'IPv4' as const }];
+  const committed = (...edits: readonly RowEdit[]): void => {
+    tracing.committed({ edits, receivedAt: null, ready: true, families: ['IPv4'] });
+  };
   const commit = (name: string, version: string): void => {
     const row = service(name, {});
     const heard = [
       { type: 'MODIFIED', kind: 'Service', namespace: 'default', name, resourceVersion: version },
     ] as const;
     tracing.committing(heard, () => {
-      tracing.committed([{ before: row, after: row }], null, families);
+      committed({ before: row, after: row });
     });
   };
   commit('a', '11');
   commit('b', '12');
-  tracing.committed([{ before: null, after: slice('a', [{ address: 'fd00::1' }]) }], null, families);
+  committed({ before: null, after: slice('a', [{ address: 'fd00::1' }]) });
   await sync(tracing, new Error('refused'));
   t.equal(collector.named('change Service').length, 0);
   commit('c', '13');
@@ -254,7 +263,8 @@ t.test('of how many changes there are traces', async (t) => {
     const tracing = await world.open(more);
     await sync(tracing);
     for (let index = 0; index < 400; index++) {
-      tracing.committed([{ before: null, after: service(`s${index}`, {}) }], null, [{ family: 'IPv4' }]);
+      const edits = [{ before: null, after: service(`s${index}`, {}) }];
+      tracing.committed({ edits, receivedAt: null, ready: true, families: ['IPv4'] });
       await sync(tracing);
     }
     const { headers } = tracing.request('GET', 'server', '/version');

@@ -64,7 +64,7 @@ class Scene {
       },
       localAddresses: () => [],
       challenges: new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => this.clock.now()),
-      metrics: { connectionsReset: (_family, connections) => (this.counted += connections) },
+      observers: { connectionsReset: ({ connections }) => (this.counted += connections) },
       log: this.log,
       clock: this.clock,
       onDue: () => {

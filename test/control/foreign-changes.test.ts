@@ -2,6 +2,7 @@ import t from 'tap';
 import { FamilySync } from '../../src/control/family-sync.js';
 import { ForeignChanges } from '../../src/control/foreign-changes.js';
 import type { ForeignChange } from '../../src/dataplane/contract.js';
+import { CycleObservers } from '../../src/observe/cycle-observer.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -11,8 +12,10 @@ function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingL
     noticed: () => void told.push('noticed'),
     suspect: (family: string) => void told.push(`suspect ${family}`),
   };
-  const metrics = { audited: (family: string, result: string) => void told.push(`${family} ${result}`) };
-  return { changes: new ForeignChanges({ drift, metrics, tracing: null, clock: new FakeClock(), log }), log, told };
+  const observers = new CycleObservers({
+    audited: (family, result) => void told.push(`${family} ${result}`),
+  });
+  return { changes: new ForeignChanges({ drift, observers, clock: new FakeClock(), log }), log, told };
 }
 
 t.test('a kernel that does not let us watch: said once, tried again by the next call', (t) => {

@@ -1,7 +1,7 @@
 import type { ProxyEvent } from '../../src/base/events.js';
 import { parseAddress, type Family } from '../../src/base/ip.js';
 import { Progress } from '../../src/record/progress.js';
-import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
+import { SyncCycle, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
 import {
   type ConnectionResets,
@@ -10,7 +10,8 @@ import {
   type SyncReport,
   type WatchForeignChanges,
 } from '../../src/dataplane/contract.js';
-import type { ChangeFollower } from '../../src/observe/change-follower.js';
+import { CycleObservers, type CycleObserver } from '../../src/observe/cycle-observer.js';
+import { SyncLog } from '../../src/observe/sync-log.js';
 import { HealthState } from '../../src/record/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
 import type { Row, ServiceRow } from '../../src/state/rows.js';
@@ -129,7 +130,7 @@ interface World {
   readonly tell: Parameters<WatchForeignChanges>[0];
 }
 
-export function world(settings = planSettings(), changes: ChangeFollower | null = null): World {
+export function world(settings = planSettings(), observer: CycleObserver = {}): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
   const [removals, counted] = [new Array<TakeoverPass>(), new Array<string>()];
@@ -141,8 +142,14 @@ export function world(settings = planSettings(), changes: ChangeFollower | null 
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
-    ...{ store, progress, health, log, clock, metrics: countingInto(counted), tracing: null },
-    changes: () => changes,
+    ...{
+      store,
+      progress,
+      health,
+      log,
+      clock,
+      observers: new CycleObservers(new SyncLog(log, clock), countingInto(counted), observer),
+    },
     settings: {
       ...settings,
       ...{ kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
@@ -211,14 +218,13 @@ export function takeover(name: string, asked: string[], removals: TakeoverPass[]
   };
 }
 
-/** Metrics of which only syncs are of interest. */
-function countingInto(counted: string[]): CycleMetrics {
-  const nothing = (): void => undefined;
+/** Counts syncs. */
+function countingInto(counted: string[]): CycleObserver {
   return {
-    syncAcknowledged: ({ family }) => void counted.push(`${family} acknowledged`),
-    syncFinished: (family, _full, _seconds, { type }) => void counted.push(`${family} ${type}`),
-    ...{ flowsReconciled: nothing, tableCounted: nothing, stateChanged: nothing, driftSettled: nothing },
-    ...{ foreignChange: nothing, audited: nothing, connectionsReset: nothing },
+    acknowledged: ({ report }) => void counted.push(`${report.family} acknowledged`),
+    syncEnded: ({ family, result, counts }) => {
+      if (counts) counted.push(`${family} ${result.type}`);
+    },
   };
 }
 

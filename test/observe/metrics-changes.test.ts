@@ -2,7 +2,7 @@ import t from 'tap';
 import type { Family } from '../../src/base/ip.js';
 import { valueOf } from '../support/exposition.js';
 import { node, service, slice } from '../support/rows.js';
-import { START_MS, FAMILIES, scene, report, take, acknowledge, sync } from './metrics-scene.js';
+import { START_MS, FAMILIES, scene, report, take, acknowledge, failed, sync } from './metrics-scene.js';
 
 t.test('changes are counted as kube-proxy counts them, and pending until taken', async (t) => {
   const world = scene();
@@ -47,7 +47,7 @@ t.test('network programming: from the trigger to the acknowledgement, whatever f
   world.upsert(slice('six', [{ address: 'fd00::2' }], { triggerTime: START_MS + 9_500 }));
   world.upsert(slice('gone', [{ address: '10.0.0.3' }], { triggerTime: START_MS + 9_500 }));
   take(world);
-  metrics.syncFinished('IPv4', false, 0.1, { type: 'failure', errno: null });
+  metrics.syncEnded(failed('IPv4', false, 0.1, null));
   t.same(await programmed('IPv4'), [null, null], 'nothing was acknowledged');
   world.remove(slice('gone', [{ address: '10.0.0.3' }]));
   await clock.advance(1000);
@@ -113,7 +113,7 @@ t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', asy
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };
   take(world, 'a', 'b');
-  metrics.syncFinished('IPv4', true, 0.5, { type: 'failure', errno: 'ENOBUFS' });
+  metrics.syncEnded(failed('IPv4', true, 0.5, 'ENOBUFS'));
   take(world, 'b', 'c');
   const during = await world.scrape();
   t.equal(valueOf(during, 'pointsman_pending_frontends', labels), 3);
@@ -121,9 +121,9 @@ t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', asy
   t.equal(valueOf(during, 'pointsman_native_failures_total', { errno: 'ENOBUFS', ...labels }), 1);
   t.notOk(during.has('kubeproxy_sync_proxy_rules_last_timestamp_seconds'));
   acknowledge(world, report('IPv4', { ruleOperations: 7, repairs: ['x', 'y'] }));
-  metrics.syncFinished('IPv4', false, 0.002, { type: 'success' });
+  metrics.syncEnded({ family: 'IPv4', full: false, seconds: 0.002, result: { type: 'success' }, counts: true });
   acknowledge(world, report('IPv4', { transactions: 0, elementOperations: 0, bytes: 0 }));
-  metrics.syncFinished('IPv4', false, 0.002, { type: 'failure', errno: null });
+  metrics.syncEnded(failed('IPv4', false, 0.002, null));
   const after = await world.scrape();
   t.equal(valueOf(after, 'pointsman_pending_frontends', labels), 0);
   t.equal(valueOf(after, 'pointsman_repairs_total', labels), 2);

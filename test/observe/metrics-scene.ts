@@ -7,6 +7,7 @@ import { Progress } from '../../src/record/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { FlowTableSize } from '../../src/host/host.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
+import type { EndedSync } from '../../src/observe/cycle-observer.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
 import { refOf, type Row } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
@@ -51,7 +52,7 @@ export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'n
   const store = new Store();
   store.onChange((edits) => {
     progress.committed(edits, store.snapshot.ready);
-    metrics.stateChanged(edits, store.snapshot.ready);
+    metrics.committed({ edits, ready: store.snapshot.ready });
   });
   const writer = store.register('test');
   if (complete) writer.complete();
@@ -98,12 +99,25 @@ export function take({ progress }: Scene, ...frontends: readonly string[]): void
 }
 
 export function acknowledge({ metrics, progress }: Scene, report: SyncReport): void {
-  const acknowledged = progress.of(report.family)?.acknowledge();
-  if (acknowledged !== undefined) metrics.syncAcknowledged(report, acknowledged);
+  const changes = progress.of(report.family)?.acknowledge();
+  if (changes === undefined) return;
+  const table = { frontend: () => undefined, portsWithoutLocal: { internal: 1, external: 2 }, conflictCount: 3 };
+  metrics.acknowledged({ report, changes, table });
+}
+
+/** A sync that the kernel refused. */
+export function failed(family: Family, full: boolean, seconds: number, errno: string | null): EndedSync {
+  return { family, full, seconds, result: { type: 'failure', error: new Error(errno ?? ''), errno }, counts: true };
 }
 
 /** The end of a family's sync. */
 export function sync(world: Scene, family: Family, fields: Partial<SyncReport> = {}, seconds = 0.003): void {
   acknowledge(world, report(family, fields));
-  world.metrics.syncFinished(family, fields.full ?? false, seconds, { type: 'success' });
+  world.metrics.syncEnded({
+    family: family,
+    full: fields.full ?? false,
+    seconds: seconds,
+    result: { type: 'success' },
+    counts: true,
+  });
 }

@@ -3,7 +3,7 @@ import { goPlatform } from '../../src/base/platform.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { valueOf, type MetricFamily } from '../support/exposition.js';
 import { service, slice } from '../support/rows.js';
-import { START_MS, FAMILIES, type Scene, scene, report, take, acknowledge, sync } from './metrics-scene.js';
+import { START_MS, FAMILIES, type Scene, scene, report, take, acknowledge, failed, sync } from './metrics-scene.js';
 
 const DOUBLING = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
 const PROGRAMMING = [
@@ -44,9 +44,8 @@ function useEverything(world: Scene): void {
   for (const family of FAMILIES) {
     sync(world, family, { full: true, repairs: ['r'], problems: ['p'] });
     sync(world, family);
-    metrics.syncFinished(family, false, 0.1, { type: 'failure', errno: 'EBUSY' });
-    metrics.flowsReconciled(family, 2, 0.01);
-    metrics.tableCounted(family, { internal: 1, external: 2 }, 3);
+    metrics.syncEnded(failed(family, false, 0.1, 'EBUSY'));
+    metrics.flowsChecked({ family, deleted: 2, seconds: 0.01 });
   }
   for (const status of [200, 503]) {
     metrics.healthAnswered('/healthz', status);
@@ -272,8 +271,8 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   const labels = { ip_family: 'IPv4' };
   const rules = { written: { filter: 1, nat: 20 }, held: { filter: 30, nat: 400 } };
   acknowledge(world, report('IPv4', { rules, problems: ['x'] }));
-  metrics.syncFinished('IPv4', true, 0.1, { type: 'failure', errno: null });
-  metrics.syncFinished('IPv4', false, 0.1, { type: 'failure', errno: null });
+  metrics.syncEnded(failed('IPv4', true, 0.1, null));
+  metrics.syncEnded(failed('IPv4', false, 0.1, null));
   const found = await world.scrape();
   const value = (name: string, more: Readonly<Record<string, string>> = {}): number | null =>
     valueOf(found, `kubeproxy_sync_proxy_rules_${name}`, { ...labels, ...more });
@@ -286,7 +285,7 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   t.notOk([...found.keys()].some((name) => name.includes('nftables')));
   const { metrics: other } = modeDefinition('nftables');
   metrics.setMode({ metrics: other, packetCounts: () => Promise.resolve(null) });
-  metrics.syncFinished('IPv4', true, 0.1, { type: 'failure', errno: null });
+  metrics.syncEnded(failed('IPv4', true, 0.1, null));
   const after = await world.scrape();
   t.notOk(
     [...after.keys()].some((name) => name.includes('iptables')),
@@ -298,7 +297,7 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
 t.test('mode ipvs: no lengths of full and partial syncs, and failures under the name of mode iptables', async (t) => {
   const world = scene(['IPv4'], true, 'ipvs');
   const { metrics } = world;
-  for (const full of [true, false]) metrics.syncFinished('IPv4', full, 0.1, { type: 'failure', errno: null });
+  for (const full of [true, false]) metrics.syncEnded(failed('IPv4', full, 0.1, null));
   const found = await world.scrape();
   const names = [...found.keys()].filter(
     (name) => name.startsWith('kubeproxy_') && /iptables|nftables|duration/.test(name),

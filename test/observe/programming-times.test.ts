@@ -1,6 +1,6 @@
 // How long changes of each Service took to the kernel.
 import t from 'tap';
-import { followedBy, type ChangeFollower } from '../../src/observe/change-follower.js';
+import { CycleObservers, type CycleObserver } from '../../src/observe/cycle-observer.js';
 import { ProgrammingTimes } from '../../src/observe/telemetry/programming-times.js';
 import { world, WEB } from '../control/sync-cycle-world.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -75,22 +75,25 @@ t.test('Services beyond the most are told together, and who is gone leaves', asy
   t.same(Object.keys(told()), ['many-1', '_other']);
 });
 
-t.test('several may follow', (t) => {
+t.test('several may observe, each what it asks for; work is done once, within all that surround it', async (t) => {
   const heard: string[] = [];
-  const follower = (name: string): ChangeFollower => ({
-    committed: () => heard.push(`${name} committed`),
+  const observer = (name: string): CycleObserver => ({
     reconfigured: () => heard.push(`${name} reconfigured`),
     took: (family) => heard.push(`${name} took ${family}`),
-    acknowledged: () => heard.push(`${name} acknowledged`),
+    during: async (kind, family, work) => {
+      heard.push(`${name} ${kind} ${family}`);
+      return await work();
+    },
   });
-  t.equal(followedBy([]), null);
-  const both = followedBy([follower('a'), follower('b')]);
-  both?.committed([], null);
-  both?.reconfigured();
-  both?.took('IPv6');
-  t.same(
-    heard,
-    ['committed', 'reconfigured', 'took IPv6'].flatMap((what) => [`a ${what}`, `b ${what}`]),
-  );
-  t.end();
+  const all = new CycleObservers(observer('a'), {});
+  all.add(observer('b'));
+  all.reconfigured();
+  all.took('IPv6');
+  all.planned();
+  t.equal(await all.during('audit', 'IPv4', () => Promise.resolve(heard.push('work'))), 7);
+  t.same(heard, [
+    ...['reconfigured', 'took IPv6'].flatMap((what) => [`a ${what}`, `b ${what}`]),
+    ...['b audit IPv4', 'a audit IPv4', 'work'],
+  ]);
+  t.equal(await new CycleObservers().during('apply', 'IPv4', () => Promise.resolve(1)), 1);
 });

@@ -35,11 +35,8 @@ function scene(sampled: boolean): {
       ...{ namespace: 'default', name, resourceVersion: '7', type: 'ADDED' as const },
     }));
     changes.committing(heard, () => {
-      changes.committed(
-        rows.map((after) => ({ before: null, after })),
-        null,
-        [{ family: 'IPv4' }],
-      );
+      const edits = rows.map((after) => ({ before: null, after }));
+      changes.committed({ edits, receivedAt: null, ready: true, families: ['IPv4'] });
     });
   };
   return { changes, reads: () => reads, run, attributes };

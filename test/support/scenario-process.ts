@@ -6,6 +6,8 @@ import { SyncCycle } from '../../src/control/sync-cycle.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, Inspection, SyncReport, WatchForeignChanges } from '../../src/dataplane/contract.js';
 import type { OpenMode } from '../../src/dataplane/mode.js';
+import { CycleObservers } from '../../src/observe/cycle-observer.js';
+import { SyncLog } from '../../src/observe/sync-log.js';
 import { HealthState } from '../../src/record/health.js';
 import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
@@ -122,7 +124,7 @@ export class ScenarioProcess {
       return () => undefined;
     };
     this.cycle = new SyncCycle({
-      ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null, tracing: null },
+      ...{ store, progress, log, clock, events: NO_EVENTS, observers: new CycleObservers(new SyncLog(log, clock)) },
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED, resetRemovedEndpoints: false },
       mode: {
         dataplane: (family) => this.dataplanes[family],

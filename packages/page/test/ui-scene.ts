@@ -71,7 +71,7 @@ export class PageScene {
       mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
       ...{ progress, version: 'v1.36.2', features: gateStates({}), clock, wallClock: () => 0n, sources: () => [] },
     });
-    metrics.syncFinished(FAMILY, false, 0.003, { type: 'success' });
+    metrics.syncEnded({ family: FAMILY, full: false, seconds: 0.003, result: { type: 'success' }, counts: true });
     const view: FamilyView = {
       family: FAMILY,
       table: this.planner.tables[FAMILY],
@@ -90,8 +90,8 @@ export class PageScene {
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
       traffic: () => null,
-    lend: () => () => undefined,
-    fullAffinity: () => [],
+      lend: () => () => undefined,
+      fullAffinity: () => [],
       silentListeners: () => [],
       now: () => clock.now(),
     };

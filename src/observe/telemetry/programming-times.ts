@@ -1,8 +1,6 @@
 import { FAMILIES, type Family } from '../../base/ip.js';
-import type { SyncReport } from '../../dataplane/contract.js';
 import type { ObjectKey } from '../../state/rows.js';
-import type { RowEdit } from '../../state/store.js';
-import type { ChangeFollower } from '../change-follower.js';
+import type { AcknowledgedSync, Commit, CycleObserver } from '../cycle-observer.js';
 import type { MetricFamily } from '../exposition.js';
 import { OTHER } from './service-series.js';
 
@@ -19,7 +17,7 @@ interface Times {
 type Waiting = Map<ObjectKey, number>;
 
 /** How long changes of each Service took from the event to the kernel's acknowledgement. */
-export class ProgrammingTimes implements ChangeFollower {
+export class ProgrammingTimes implements CycleObserver {
   private readonly times = new Map<ObjectKey, Times>();
   private readonly queued: Readonly<Record<Family, Waiting>> = { IPv4: new Map(), IPv6: new Map() };
   private readonly taken: Readonly<Record<Family, Waiting>> = { IPv4: new Map(), IPv6: new Map() };
@@ -35,7 +33,7 @@ export class ProgrammingTimes implements ChangeFollower {
     private readonly max: number,
   ) {}
 
-  committed(edits: readonly RowEdit[], receivedAt: number | null): void {
+  committed({ edits, receivedAt }: Pick<Commit, 'edits' | 'receivedAt'>): void {
     const at = receivedAt ?? this.now();
     for (const { before, after } of edits) {
       const row = after ?? before;
@@ -45,17 +43,12 @@ export class ProgrammingTimes implements ChangeFollower {
     }
   }
 
-  /** It is not about a Service. */
-  reconfigured(): void {
-    return;
-  }
-
   took(family: Family): void {
     for (const [service, at] of this.queued[family]) first(this.taken[family], service, at);
     this.queued[family].clear();
   }
 
-  acknowledged({ family }: SyncReport): void {
+  acknowledged({ report: { family } }: Pick<AcknowledgedSync, 'report'>): void {
     const now = this.now();
     if (this.begun.has(family))
       for (const [service, at] of this.taken[family]) this.observe(service, (now - at) / 1000);

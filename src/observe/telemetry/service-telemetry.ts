@@ -1,10 +1,10 @@
 import type { ObjectKey } from '../../state/rows.js';
-import type { ChangeFollower } from '../change-follower.js';
+import type { CycleObserver } from '../cycle-observer.js';
 import type { MetricFamily } from '../exposition.js';
 import type { PortTraffic, ServiceTraffic } from './service-series.js';
 
 /** What goes through Services, and what does not, counted. */
-export interface ServiceTelemetry extends ChangeFollower {
+export interface ServiceTelemetry extends CycleObserver {
   /** Asked at each scrape; does not reject. */
   families(): Promise<readonly MetricFamily[]>;
   /** What was known a moment ago; who asks again learns of what came since. */

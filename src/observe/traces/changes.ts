@@ -2,8 +2,7 @@ import type { Attributes, Context, Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
 import type { HeardObject } from '../../base/tracing.js';
 import type { Row } from '../../state/rows.js';
-import type { RowEdit } from '../../state/store.js';
-import type { WithFamily } from '../tracing.js';
+import type { Commit } from '../cycle-observer.js';
 import { isSampled, within, type Spans } from './spans.js';
 
 /** So many sampled changes are followed while the kernel takes none; of what comes later it is only said how many they are. */
@@ -49,7 +48,7 @@ export class Changes {
     this.heardByName = null;
   }
 
-  committed(edits: readonly RowEdit[], receivedAt: number | null, families: readonly WithFamily[]): void {
+  committed({ edits, receivedAt, families }: Commit): void {
     const now = performance.now();
     for (const { before, after } of edits) {
       const row = after ?? before;
@@ -76,10 +75,10 @@ export class Changes {
     this.taken = this.taken.filter(({ waiting }) => waiting.size > 0);
   }
 
-  private begin(row: Row, before: Row | null, removed: boolean, at: number, families: readonly WithFamily[]): void {
+  private begin(row: Row, before: Row | null, removed: boolean, at: number, families: readonly Family[]): void {
     this.count++;
     if (this.queued.length + this.taken.length >= MAX_FOLLOWED) return;
-    const concerned = families.filter(({ family }) => row.kind !== 'EndpointSlice' || row.family === family);
+    const concerned = families.filter((family) => row.kind !== 'EndpointSlice' || row.family === family);
     if (concerned.length === 0) return;
     const type = removed ? 'DELETED' : before === null ? 'ADDED' : 'MODIFIED';
     const span = this.spans.start(`change ${row.kind}`, undefined, { at });
@@ -89,7 +88,7 @@ export class Changes {
     }
     span.setAttributes(this.describe(row, type));
     this.spans.record('state', within(span), at, performance.now());
-    this.queued.push({ span, waiting: new Set(concerned.map(({ family }) => family)) });
+    this.queued.push({ span, waiting: new Set(concerned) });
   }
 
   private describe(row: Row, type: string): Attributes {

@@ -1,8 +1,8 @@
 import { ROOT_CONTEXT, SpanKind, type Context, type Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
 import type { HeardObject, RequestTrace } from '../../base/tracing.js';
-import type { RowEdit } from '../../state/store.js';
-import type { ProcessTracing, RunTrace, SpanCounter, WithFamily } from '../tracing.js';
+import type { AcknowledgedSync, Commit, EndedSync, KernelWork } from '../cycle-observer.js';
+import type { ProcessTracing, SpanCounter } from '../tracing.js';
 import { Changes } from './changes.js';
 import type { Exporting } from './exporting.js';
 import type { KernelCalls } from './kernel-calls.js';
@@ -14,6 +14,8 @@ export class ProcessSpans implements ProcessTracing {
   private readonly changes: Changes;
   /** From the start of the process until the kernel holds everything; null: it does. */
   private start: Span | null;
+  /** Under way; null: none is. */
+  private run: RunSpans | null = null;
 
   constructor(
     private readonly spans: Spans,
@@ -43,8 +45,9 @@ export class ProcessSpans implements ProcessTracing {
     this.changes.committing(heard, commit);
   }
 
-  committed(edits: readonly RowEdit[], receivedAt: number | null, families: readonly WithFamily[]): void {
-    this.changes.committed(edits, receivedAt, families);
+  /** Before all sources are complete nothing is on its way to the kernel. */
+  committed(commit: Commit): void {
+    if (commit.ready) this.changes.committed(commit);
   }
 
   listed(resource: string, objects: number, since: number): void {
@@ -72,7 +75,7 @@ export class ProcessSpans implements ProcessTracing {
     };
   }
 
-  run(full: boolean): RunTrace {
+  runBegan(full: boolean): void {
     const { followed, count, parent } = this.changes.take();
     const [first, ...others] = followed;
     const begins = this.start === null ? null : within(this.start);
@@ -83,16 +86,44 @@ export class ProcessSpans implements ProcessTracing {
     if (isSampled(span))
       for (const change of followed)
         if (begins !== null || change !== first) change.span.addLink({ context: span.spanContext() });
-    return new RunSpans(span, followed, this.runParts());
+    this.run = new RunSpans(span, followed, this.runParts());
   }
 
-  async audit(family: Family, work: () => Promise<boolean>): Promise<boolean> {
+  planned(): void {
+    this.run?.planned();
+  }
+
+  syncBegan(family: Family, suspected: boolean): void {
+    this.run?.syncBegan(family, suspected);
+  }
+
+  acknowledged({ report }: Pick<AcknowledgedSync, 'report'>): void {
+    this.run?.of(report.family)?.acknowledged(report);
+  }
+
+  syncEnded({ family, result }: Pick<EndedSync, 'family' | 'result'>): void {
+    this.run?.of(family)?.ended(result.type === 'success' ? null : result.error);
+  }
+
+  runEnded(error: unknown): void {
+    this.run?.ended(error);
+    this.run = null;
+  }
+
+  during<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T> {
+    if (kind === 'audit') return this.audit(family, work);
+    const sync = this.run?.of(family);
+    if (sync === undefined) return work();
+    return kind === 'apply' ? sync.apply(work) : sync.flows(work);
+  }
+
+  private async audit<T>(family: Family, work: () => Promise<T>): Promise<T> {
     const span = this.spans.start(`audit ${family}`, undefined, {
       attributes: { 'pointsman.family': family, 'pointsman.mode': this.mode },
     });
     try {
       const different = isSampled(span) ? await this.kernel.during(within(span), 'compare', work) : await work();
-      span.setAttribute('pointsman.different', different);
+      span.setAttribute('pointsman.different', different === true);
       this.spans.end(span);
       return different;
     } catch (error) {

@@ -1,7 +1,6 @@
 import type { Context, Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
 import type { SyncReport } from '../../dataplane/contract.js';
-import type { FamilyTrace, RunTrace } from '../tracing.js';
 import type { Changes, FollowedChange } from './changes.js';
 import type { KernelCalls } from './kernel-calls.js';
 import { isSampled, within, type Spans } from './spans.js';
@@ -19,7 +18,8 @@ export interface RunParts {
 }
 
 /** The spans of one run. */
-export class RunSpans implements RunTrace {
+export class RunSpans {
+  private readonly syncs = new Map<Family, FamilySpans>();
   private readonly startedAt = performance.now();
   private readonly context: Context;
 
@@ -35,15 +35,16 @@ export class RunSpans implements RunTrace {
     this.parts.spans.record('plan', this.context, this.startedAt, performance.now());
   }
 
-  family(family: Family, suspected: boolean): FamilyTrace {
+  /** A family's sync; undefined: it has not begun. */
+  of(family: Family): FamilySpans | undefined {
+    return this.syncs.get(family);
+  }
+
+  syncBegan(family: Family, suspected: boolean): void {
     const { spans, mode } = this.parts;
     const attributes = { 'pointsman.family': family, 'pointsman.mode': mode, 'pointsman.suspected': suspected };
-    return new FamilySpans(
-      family,
-      spans.start(`sync ${family}`, this.context, { attributes }),
-      this.followed,
-      this.parts,
-    );
+    const span = spans.start(`sync ${family}`, this.context, { attributes });
+    this.syncs.set(family, new FamilySpans(family, span, this.followed, this.parts));
   }
 
   ended(error: unknown): void {
@@ -52,7 +53,8 @@ export class RunSpans implements RunTrace {
   }
 }
 
-class FamilySpans implements FamilyTrace {
+/** The spans of one family's sync. */
+class FamilySpans {
   private readonly context: Context;
   private appliedAt = 0;
   private isAcknowledged = false;
@@ -66,7 +68,7 @@ class FamilySpans implements FamilyTrace {
     this.context = within(span);
   }
 
-  async apply(work: () => Promise<SyncReport>): Promise<SyncReport> {
+  async apply<T>(work: () => Promise<T>): Promise<T> {
     const report = isSampled(this.span) ? await this.parts.kernel.during(this.context, 'diff', work) : await work();
     this.appliedAt = performance.now();
     return report;
@@ -88,16 +90,14 @@ class FamilySpans implements FamilyTrace {
     for (const repair of report.repairs.slice(0, REPAIRS_TOLD)) span.addEvent('repair', { 'pointsman.repair': repair });
   }
 
-  async flows(work: () => Promise<void>): Promise<void> {
-    if (!isSampled(this.span)) {
-      await work();
-      return;
-    }
+  async flows<T>(work: () => Promise<T>): Promise<T> {
+    if (!isSampled(this.span)) return await work();
     const { spans, kernel } = this.parts;
     const span = spans.start('stale flows', this.context);
     try {
-      await kernel.during(within(span), null, work);
+      const done = await kernel.during(within(span), null, work);
       spans.end(span);
+      return done;
     } catch (error) {
       spans.end(span, error);
       throw error;

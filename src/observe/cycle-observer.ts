@@ -1,0 +1,173 @@
+import type { Family, IPAddress } from '../base/ip.js';
+import type { SyncReport } from '../dataplane/contract.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import type { Acknowledged } from '../record/progress.js';
+import type { RowEdit } from '../state/store.js';
+
+/** Rows that were committed to the state. */
+export interface Commit {
+  readonly edits: readonly RowEdit[];
+  /** When that was heard of, on performance.now's clock; null: now. */
+  readonly receivedAt: number | null;
+  /** Whether it can go to the kernel: before all sources are complete it waits for them. */
+  readonly ready: boolean;
+  /** Those that are synced. */
+  readonly families: readonly Family[];
+}
+
+/** The kernel acknowledged a sync, and with it all that earlier ones left pending. */
+export interface AcknowledgedSync {
+  readonly report: SyncReport;
+  /** What changed, and since when that waited. */
+  readonly changes: Acknowledged;
+  readonly table: Pick<ForwardingTable, 'frontend' | 'portsWithoutLocal' | 'conflictCount'>;
+  /** Milliseconds from the start of the sync, and from the first change in it. */
+  readonly syncMs: number;
+  readonly sinceChangeMs: number;
+  /** Whether it is the first that compared everything in the mode in force. */
+  readonly isFirst: boolean;
+  /** What it could not put right, and the one before did not report. */
+  readonly newProblems: readonly string[];
+}
+
+export interface EndedSync {
+  readonly family: Family;
+  /** Whether it compared everything with the kernel. */
+  readonly full: boolean;
+  readonly seconds: number;
+  readonly result: SyncResult;
+  /** Whether it says something of the mode in force: false when another came meanwhile, or the process ends. */
+  readonly counts: boolean;
+}
+
+export type SyncResult =
+  | { readonly type: 'success' }
+  /** `errno`: the kernel's, or the addon's code; null: it was another error. */
+  | { readonly type: 'failure'; readonly error: unknown; readonly errno: string | null };
+
+/** One search for flows that contradict the rules. */
+export interface FlowSearch {
+  readonly family: Family;
+  readonly listed: number;
+  readonly deleted: number;
+  readonly seconds: number;
+}
+
+/** Connections that were reset because their endpoints are gone. */
+export interface ResetConnections {
+  readonly family: Family;
+  readonly connections: number;
+  readonly endpoints: readonly IPAddress[];
+}
+
+/** What calls to the kernel are for. */
+export type KernelWork = 'apply' | 'flows' | 'audit';
+
+/** Notified of what the sync cycle does. It changes nothing of it, and holds it up no longer than a call takes. */
+export interface CycleObserver {
+  committed?(commit: Commit): void;
+  /** Another configuration counts from now on. */
+  reconfigured?(): void;
+  /** A run of all families begins. @param full whether everything is compared. */
+  runBegan?(full: boolean): void;
+  /** The run brings a family everything that was committed so far. */
+  took?(family: Family): void;
+  /** The plan is made, or as much of it as can be. */
+  planned?(): void;
+  /** A family's sync begins. @param suspected external changes of its rules are known. */
+  syncBegan?(family: Family, suspected: boolean): void;
+  acknowledged?(sync: AcknowledgedSync): void;
+  /** One search for stale flows is over. */
+  flowsChecked?(search: FlowSearch): void;
+  syncEnded?(sync: EndedSync): void;
+  /** @param error what failed; null: nothing did. */
+  runEnded?(error: unknown): void;
+  connectionsReset?(reset: ResetConnections): void;
+  /** A family's rules were seen changed. @param process which did it, as `nft[1234]`; null: unknown. */
+  externalChange?(family: Family, process: string | null): void;
+  /** What was changed has been compared and repaired, so long after it was seen. */
+  repaired?(family: Family, seconds: number): void;
+  audited?(family: Family, result: 'intact' | 'different' | 'failed'): void;
+  /** Does work with the kernel, all of whose calls are for that. */
+  during?<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T>;
+}
+
+/** All observers as one. */
+export class CycleObservers implements Required<CycleObserver> {
+  private readonly observers: CycleObserver[];
+
+  constructor(...observers: readonly CycleObserver[]) {
+    this.observers = [...observers];
+  }
+
+  /** From now on it is notified too. */
+  add(...observers: readonly CycleObserver[]): void {
+    this.observers.push(...observers);
+  }
+
+  committed(commit: Commit): void {
+    for (const each of this.observers) each.committed?.(commit);
+  }
+
+  reconfigured(): void {
+    for (const each of this.observers) each.reconfigured?.();
+  }
+
+  runBegan(full: boolean): void {
+    for (const each of this.observers) each.runBegan?.(full);
+  }
+
+  took(family: Family): void {
+    for (const each of this.observers) each.took?.(family);
+  }
+
+  planned(): void {
+    for (const each of this.observers) each.planned?.();
+  }
+
+  syncBegan(family: Family, suspected: boolean): void {
+    for (const each of this.observers) each.syncBegan?.(family, suspected);
+  }
+
+  acknowledged(sync: AcknowledgedSync): void {
+    for (const each of this.observers) each.acknowledged?.(sync);
+  }
+
+  flowsChecked(search: FlowSearch): void {
+    for (const each of this.observers) each.flowsChecked?.(search);
+  }
+
+  syncEnded(sync: EndedSync): void {
+    for (const each of this.observers) each.syncEnded?.(sync);
+  }
+
+  runEnded(error: unknown): void {
+    for (const each of this.observers) each.runEnded?.(error);
+  }
+
+  connectionsReset(reset: ResetConnections): void {
+    for (const each of this.observers) each.connectionsReset?.(reset);
+  }
+
+  externalChange(family: Family, process: string | null): void {
+    for (const each of this.observers) each.externalChange?.(family, process);
+  }
+
+  repaired(family: Family, seconds: number): void {
+    for (const each of this.observers) each.repaired?.(family, seconds);
+  }
+
+  audited(family: Family, result: 'intact' | 'different' | 'failed'): void {
+    for (const each of this.observers) each.audited?.(family, result);
+  }
+
+  during<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T> {
+    let all = work;
+    for (const each of this.observers) {
+      if (each.during === undefined) continue;
+      const inner = all;
+      all = () => each.during?.(kind, family, inner) ?? inner();
+    }
+    return all();
+  }
+}

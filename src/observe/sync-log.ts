@@ -1,0 +1,94 @@
+import type { Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
+import type { Family } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import { TokenBucket } from '../base/token-bucket.js';
+import type { SyncReport } from '../dataplane/contract.js';
+import type { AcknowledgedSync, CycleObserver, EndedSync, FlowSearch } from './cycle-observer.js';
+
+/** Lines about repairs that may be logged at once, and in the long run. */
+const REPAIR_LINES = 400;
+const REPAIR_LINES_PER_SECOND = 2;
+
+interface Reported {
+  /** Why the last sync failed; null: it did not. */
+  failure: string | null;
+  limitations: ReadonlySet<string>;
+  readonly repairLines: TokenBucket;
+}
+
+/** What the log says of syncs. */
+export class SyncLog implements CycleObserver {
+  private readonly reported = new Map<Family, Reported>();
+
+  constructor(
+    private readonly log: Log,
+    private readonly clock: Clock,
+  ) {}
+
+  acknowledged({ report, syncMs, sinceChangeMs, isFirst, newProblems }: AcknowledgedSync): void {
+    const { log } = this;
+    const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
+    this.limitations(report);
+    if (isFirst) log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
+    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
+    log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
+    this.repairs(report);
+    for (const problem of newProblems) log.warn(problem, { family });
+  }
+
+  /** Speaks when it breaks, when the reason changes and when it works again, not at every retry. */
+  syncEnded({ family, result, counts }: EndedSync): void {
+    if (!counts) return;
+    const { log } = this;
+    const reported = this.of(family);
+    if (result.type === 'success') {
+      if (reported.failure !== null) log.info(0, 'sync works again', { family });
+      reported.failure = null;
+      return;
+    }
+    const failure = messageOf(result.error);
+    if (failure === reported.failure) log.info(2, 'sync failed again', { family, error: failure });
+    else log.error(result.error, 'sync failed, will be retried', { family });
+    reported.failure = failure;
+  }
+
+  flowsChecked({ family, deleted, listed }: FlowSearch): void {
+    if (deleted > 0) this.log.info(2, 'removed stale flows', { family, deleted, listed });
+  }
+
+  externalChange(family: Family, process: string | null): void {
+    this.log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
+  }
+
+  /** Once each. */
+  private limitations({ family, limitations = [] }: SyncReport): void {
+    const { log } = this;
+    const reported = this.of(family);
+    for (const { of, text } of limitations) {
+      if (reported.limitations.has(text)) continue;
+      if (of === 'kernel') log.warn('limitation', { family, limitation: text });
+      else log.info(0, 'limitation', { family, limitation: text });
+    }
+    reported.limitations = new Set(limitations.map(({ text }) => text));
+  }
+
+  /** In detail, but not for ever when external changes go on. */
+  private repairs({ family, repairs }: SyncReport): void {
+    if (repairs.length === 0) return;
+    const { log } = this;
+    const message = 'repaired what the kernel no longer held as acknowledged';
+    const { repairLines } = this.of(family);
+    if (repairLines.take(repairs.length)) for (const repair of repairs) log.warn(message, { family, repair });
+    else log.warn(message, { family, differences: repairs.length });
+  }
+
+  private of(family: Family): Reported {
+    let reported = this.reported.get(family);
+    if (reported === undefined) {
+      const repairLines = new TokenBucket(REPAIR_LINES_PER_SECOND, REPAIR_LINES, () => this.clock.now());
+      this.reported.set(family, (reported = { failure: null, limitations: new Set(), repairLines }));
+    }
+    return reported;
+  }
+}
