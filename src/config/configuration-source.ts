@@ -21,7 +21,8 @@ export interface ConfigurationPaths {
 export interface ConfigurationSource {
   /** With every default filled in. */
   readonly document: KubeProxyConfiguration;
-  readonly warnings: readonly string[];
+  /** About the files, or about fields. */
+  readonly warnings: readonly (string | Report)[];
   /** In the order they were laid over one another. */
   readonly layers: readonly Layer[];
 }

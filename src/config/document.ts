@@ -20,6 +20,7 @@ import {
   verbosity,
   within,
 } from './checks.js';
+import { API_GROUP, API_VERSION, KIND } from './kind.js';
 import {
   bool,
   duration,
@@ -35,9 +36,7 @@ import {
   type ValueOf,
 } from './tables/types.js';
 
-export const API_GROUP = 'kubeproxy.config.k8s.io';
-export const API_VERSION = 'kubeproxy.config.k8s.io/v1alpha1';
-export const KIND = 'KubeProxyConfiguration';
+export { API_GROUP, API_VERSION, KIND };
 
 /** Requests to the API server per second, and how many may come at once, when nothing is said. */
 export const DEFAULT_QPS = 5;

@@ -1,8 +1,9 @@
 import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
-import { CONFIGURATION_FLAGS } from './configuration-flags.js';
+import { KUBE_PROXY } from './document.js';
 import { DEFAULT_EVENT_RATES } from './event-rates.js';
 import { SECURED_FLAGS } from './secured-flags.js';
 import type { Flag } from './flag.js';
+import { flagsOf } from './tables/settings.js';
 
 /** The rows whose values the code asks for by name, kept literal so that a misspelt name does not compile. */
 const PROCESS_FLAGS = [
@@ -309,6 +310,9 @@ export type FlagName =
   | 'hostname-override'
   | 'healthz-bind-address'
   | 'metrics-bind-address';
+
+/** Flags that set fields of KubeProxyConfiguration, in the order in which they are laid over a document with its defaults. */
+export const CONFIGURATION_FLAGS = flagsOf(KUBE_PROXY);
 
 /** Every flag, in alphabetical order. */
 export const FLAGS: readonly Flag[] = [...PROCESS_FLAGS, ...SECURED_FLAGS, ...CONFIGURATION_FLAGS].sort((a, b) =>

@@ -1,6 +1,8 @@
 import { familyOf, parsePrefix, prefixesOverlap, type Family, type IPPrefix } from '../base/ip.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { invalid } from './errors.js';
+import { printValue } from './errors.js';
+import type { Report } from './tables/report.js';
+import { refused, remarked } from './tables/settings.js';
 import { Mapping } from './yaml.js';
 
 /** What of kubeadm's ClusterConfiguration concerns a proxy; empty text: not set. */
@@ -44,21 +46,25 @@ export function describeCluster(
   cluster: ClusterConfiguration,
   { detectLocalMode, clusterCIDR }: KubeProxyConfiguration,
   isFilled: boolean,
-): readonly string[] {
+): readonly Report[] {
   const { podSubnet, serviceSubnet, proxyDisabled } = cluster;
   const [pods, services] = [parseSubnets(podSubnet), parseSubnets(serviceSubnet)];
   const isByCluster = detectLocalMode === '' || detectLocalMode === 'ClusterCIDR';
   const isOther = isByCluster && pods !== null && pods.length > 0 && !sameSubnets(pods, parseSubnets(clusterCIDR));
   return [
     ...(proxyDisabled
-      ? [`${CLUSTER_KIND}.proxy.disabled: is true, which does not keep this program from running`]
+      ? [about(`${CLUSTER_KIND}.proxy.disabled`, 'is true, which does not keep this program from running')]
       : []),
-    ...(pods === null ? [invalid(POD_SUBNET, podSubnet, NO_SUBNETS)] : []),
-    ...(services === null ? [invalid(SERVICE_SUBNET, serviceSubnet, NO_SUBNETS)] : []),
-    ...(isFilled ? [`${KIND}.clusterCIDR: is not set, using ${podSubnet} of ${POD_SUBNET}`] : []),
-    ...(isOther ? [`${KIND}.clusterCIDR: ${clusterCIDR} counts, and not ${podSubnet} of ${POD_SUBNET}`] : []),
+    ...(pods === null
+      ? [{ ...refused(POD_SUBNET, 'value', printValue(podSubnet), NO_SUBNETS), severity: 'warning' as const }]
+      : []),
+    ...(services === null
+      ? [{ ...refused(SERVICE_SUBNET, 'value', printValue(serviceSubnet), NO_SUBNETS), severity: 'warning' as const }]
+      : []),
+    ...(isFilled ? [about(`${KIND}.clusterCIDR`, `is not set, using ${podSubnet} of ${POD_SUBNET}`)] : []),
+    ...(isOther ? [about(`${KIND}.clusterCIDR`, `${clusterCIDR} counts, and not ${podSubnet} of ${POD_SUBNET}`)] : []),
     ...(detectLocalMode === 'NodeCIDR' && podSubnet === ''
-      ? [`${POD_SUBNET}: is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs`]
+      ? [about(POD_SUBNET, 'is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs')]
       : []),
     ...describeSubnets(pods ?? [], services ?? []),
   ];
@@ -68,21 +74,25 @@ const POD_SUBNET = `${CLUSTER_KIND}.networking.podSubnet`;
 const SERVICE_SUBNET = `${CLUSTER_KIND}.networking.serviceSubnet`;
 const NO_SUBNETS = 'is passed over, it must be a CIDR, or one of each IP family with a comma between';
 
+function about(path: string, problem: string): Report {
+  return remarked(path, 'cluster', problem);
+}
+
 /** Pods' against Services' subnets. */
-function describeSubnets(pods: readonly IPPrefix[], services: readonly IPPrefix[]): string[] {
+function describeSubnets(pods: readonly IPPrefix[], services: readonly IPPrefix[]): Report[] {
   if (pods.length === 0 || services.length === 0) return [];
   const [podFamilies, serviceFamilies] = [pods.map(familyOf), services.map(familyOf)];
   const missing: readonly Family[] = serviceFamilies.filter((family) => !podFamilies.includes(family));
   const isReversed = missing.length === 0 && podFamilies.length === 2 && podFamilies[0] !== serviceFamilies[0];
   const overlapping = pods.filter((pod) => services.some((service) => prefixesOverlap(pod, service)));
   return [
-    ...missing.map(
-      (family) => `${POD_SUBNET}: has no ${family}, as ${SERVICE_SUBNET} has: such Services get no endpoints`,
+    ...missing.map((family) =>
+      about(POD_SUBNET, `has no ${family}, as ${SERVICE_SUBNET} has: such Services get no endpoints`),
     ),
     ...(isReversed
-      ? [`${POD_SUBNET}: its first IP family is not the first of ${SERVICE_SUBNET}, the primary one`]
+      ? [about(POD_SUBNET, `its first IP family is not the first of ${SERVICE_SUBNET}, the primary one`)]
       : []),
-    ...overlapping.map((pod) => `${POD_SUBNET}: ${pod} overlaps ${SERVICE_SUBNET}`),
+    ...overlapping.map((pod) => about(POD_SUBNET, `${pod} overlaps ${SERVICE_SUBNET}`)),
   ];
 }
 

@@ -28,7 +28,8 @@ import { describeIneffective } from './ineffective.js';
 import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
 import { readSurroundings } from './surroundings.js';
-import { printProblem } from './tables/report.js';
+import { printProblem, type Report } from './tables/report.js';
+import { remarked } from './tables/settings.js';
 import { validateConfiguration } from './validate.js';
 import { KUBERNETES_VERSION } from './version.js';
 import { printConfiguration } from './write.js';
@@ -102,6 +103,8 @@ export interface Loaded {
   readonly document: KubeProxyConfiguration;
   /** For the log: one line each, about settings that do not do what one may think. */
   readonly warnings: readonly string[];
+  /** Those of them that are about fields. */
+  readonly remarks: readonly Report[];
   /** The version to report. */
   readonly version: string;
   /** Every flag as it counts, for the log and /flagz. */
@@ -159,17 +162,19 @@ export function loadLine(
   const document = inForce(defaulted);
   const kubeNetwork = environment['KUBE_NETWORK'] ?? '';
   const config = buildConfig(document, { ...surroundings.value, kubeNetwork });
+  const warnings: readonly (string | Report)[] = [
+    ...source.warnings,
+    ...flagWarnings(source.document, line, fileFlag, platform),
+    ...(decoded.mode === '' ? [remarked(`${KIND}.mode`, 'default', `is not set, using ${defaultMode(platform)}`)] : []),
+    ...describeIneffective(defaulted, config.kubernetes !== null),
+    ...describeLimitations(defaulted),
+    ...surroundings.warnings,
+  ];
   const loaded: Loaded = {
     config,
     document,
-    warnings: [
-      ...source.warnings,
-      ...flagWarnings(source.document, line, fileFlag, platform),
-      ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${defaultMode(platform)}`] : []),
-      ...describeIneffective(defaulted, config.kubernetes !== null).map(printProblem),
-      ...describeLimitations(defaulted).map(printProblem),
-      ...surroundings.warnings,
-    ],
+    warnings: warnings.map((warning) => (typeof warning === 'string' ? warning : printProblem(warning))),
+    remarks: warnings.filter((warning) => typeof warning !== 'string'),
     version: reportedVersion,
     flags: flagSettings(line),
     paths,

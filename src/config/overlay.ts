@@ -1,12 +1,13 @@
-import { CONFIGURATION_FLAGS } from './configuration-flags.js';
 import { differences } from './compare.js';
 import { decodeConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { clip, ConfigError } from './errors.js';
 import type { Flag } from './flag.js';
-import { FLAGS } from './flag-table.js';
+import { CONFIGURATION_FLAGS, FLAGS } from './flag-table.js';
 import { numberFlag, textFlag, type CommandLine } from './flags.js';
 import { HEALTHZ_PORT, METRICS_PORT, withPort } from './host-port.js';
+import type { Report } from './tables/report.js';
+import { remarked } from './tables/settings.js';
 import { Mapping } from './yaml.js';
 
 /** The flag that names files which count in place of most flags; null: there are none. */
@@ -37,7 +38,7 @@ export function flagWarnings(
   line: CommandLine,
   file: FileFlag,
   platform: NodeJS.Platform,
-): readonly string[] {
+): readonly (string | Report)[] {
   const ofFlags = FLAGS.filter(({ name }) => line.given.has(name)).flatMap((flag) => [
     ...(flag.remark === undefined || flag.platform === platform ? [] : [`--${flag.name}: ${flag.remark}`]),
     ...(actsOn(flag, platform) && isReplaced(flag, file)
@@ -49,7 +50,7 @@ export function flagWarnings(
 }
 
 /** Fields that a file sets and a flag sets otherwise. Entries of --vmodule are put before the file's and replace none. */
-function replacedFields(document: KubeProxyConfiguration, line: CommandLine): readonly string[] {
+function replacedFields(document: KubeProxyConfiguration, line: CommandLine): readonly Report[] {
   const defaults = decodeConfiguration(new Mapping([]));
   const ofFile = new Set(differences(KIND, defaults, document).map(({ field }) => field));
   return CONFIGURATION_FLAGS.flatMap(({ name, type, set, overridesFile }) => {
@@ -57,7 +58,9 @@ function replacedFields(document: KubeProxyConfiguration, line: CommandLine): re
     if (value === undefined || set === undefined || overridesFile !== true || type === 'vmodule') return [];
     return differences(KIND, document, set(document, value))
       .filter(({ field }) => ofFile.has(field))
-      .map(({ field, before }) => `${field}: ${clip(before)} has no effect because --${name} is given`);
+      .map(({ field, before }) =>
+        remarked(field, 'no-effect', `${clip(before)} has no effect because --${name} is given`),
+      );
   });
 }
 

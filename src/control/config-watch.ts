@@ -163,8 +163,8 @@ export class ConfigWatch {
     try {
       const loaded = loadConfig(this.options.argv, files, () => this.hostname);
       if (!('config' in loaded)) throw new TypeError(`the arguments mean ${loaded.command}`);
-      const { config, document, warnings, version, flags, paths } = loaded;
-      const next: Loaded = { config, document, warnings, version, flags, paths };
+      const { config, document, warnings, remarks, version, flags, paths } = loaded;
+      const next: Loaded = { config, document, warnings, remarks, version, flags, paths };
       const changes = compareConfigs(this.options.inForce().config, config);
       if (changes.length === 0) return { type: 'unchanged', ...next };
       return { type: 'apply', changes, ...next };

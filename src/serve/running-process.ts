@@ -29,6 +29,8 @@ export interface RunningProcess {
   readonly release: string;
   readonly host: Host;
   readonly loaded: () => Loaded;
+  /** Its document as it is shown. */
+  readonly configuration: () => Readonly<Record<string, unknown>>;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusal: () => string | null;
   /** What planning goes by. */

@@ -1,8 +1,7 @@
 import t from 'tap';
-import { CONFIGURATION_FLAGS } from '../../src/config/configuration-flags.js';
 import { decodeConfiguration } from '../../src/config/decode.js';
 import type { KubeProxyConfiguration } from '../../src/config/document.js';
-import { FLAGS } from '../../src/config/flag-table.js';
+import { CONFIGURATION_FLAGS, FLAGS } from '../../src/config/flag-table.js';
 import { Mapping } from '../../src/config/yaml.js';
 import { loaded } from './load-from.js';
 

@@ -1,16 +1,15 @@
-import { KIND } from '../../../src/config/document.js';
-import { configurationFields } from '../../../src/config/write.js';
+import { KIND } from '../../../src/config/kind.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
-import type { Configuration, ConfigurationField } from './api.js';
+import type { Configuration } from './api.js';
 
 /** The configuration in force, and what of it does nothing. */
 export function configuration(running: RunningProcess): Configuration {
-  const { document, warnings, flags, paths } = running.loaded();
+  const { warnings, remarks, flags, paths } = running.loaded();
   return {
-    fields: fieldsOf('', configurationFields(document)).map(({ field, value }) => ({
+    fields: fieldsOf('', running.configuration()).map(({ field, value }) => ({
       field,
       value: JSON.stringify(value),
-      ineffective: ineffective(field, warnings),
+      ineffective: remarks.find(({ path }) => path === `${KIND}.${field}`)?.problem ?? null,
     })),
     warnings,
     flags: flags.map(({ name, value }) => ({ name, value })),
@@ -22,10 +21,4 @@ export function configuration(running: RunningProcess): Configuration {
 function fieldsOf(path: string, value: unknown): readonly { readonly field: string; readonly value: unknown }[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [{ field: path, value }];
   return Object.entries(value).flatMap(([name, inner]) => fieldsOf(path === '' ? name : `${path}.${name}`, inner));
-}
-
-/** Warnings name their field first. */
-function ineffective(field: string, warnings: readonly string[]): ConfigurationField['ineffective'] {
-  const start = `${KIND}.${field}: `;
-  return warnings.find((warning) => warning.startsWith(start))?.slice(start.length) ?? null;
 }
