@@ -277,12 +277,11 @@ function chooseFileFlag({ file, directory }: ConfigurationPaths): FileFlag {
   return directory === null ? null : 'config-dir';
 }
 
-/** A version that may be reported has the core of the real one and something of its own behind it. */
+/** Kubernetes' release as metrics, `User-Agent` and `/statusz` name it: that of the cluster, where alerts compare them. */
 function overrideVersion(version: string): string {
-  const rest = version.startsWith(KUBERNETES_VERSION) ? version.slice(KUBERNETES_VERSION.length) : null;
-  if (rest !== null && /^(?:[-+][0-9A-Za-z.+-]+)?$/.test(rest)) return version;
+  if (/^v\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.test(version)) return version;
   throw new ConfigError('CONFIG_USAGE', null, [
-    invalid('--version', version, `must be true, false, raw or ${KUBERNETES_VERSION} with a suffix`),
+    invalid('--version', version, `must be true, false, raw or a release such as ${KUBERNETES_VERSION}`),
   ]);
 }
 

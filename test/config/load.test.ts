@@ -253,7 +253,8 @@ t.test('commands', (t) => {
   t.same(load(['--version=raw', '--config=gone']), { command: 'version', format: 'raw' });
   t.equal(loaded(['--version=false']).version, 'v1.36.2');
   t.equal(loaded(['--version=v1.36.2-acme.1+x']).version, 'v1.36.2-acme.1+x');
-  for (const version of ['v1.36.3', 'v1.36.2x', '1.36.2', 'v1.36.20', 'v1.36.2-a b']) {
+  t.equal(loaded(['--version=v1.35.4']).version, 'v1.35.4', "the cluster's release");
+  for (const version of ['v1.36', 'v1.36.2x', '1.36.2', 'v1.36.2.3', 'v1.36.2-', 'v1.36.2-a b']) {
     t.match(
       failure(() => loaded([`--version=${version}`])).message,
       `--version: Invalid value: ${JSON.stringify(version)}`,

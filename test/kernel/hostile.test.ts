@@ -11,9 +11,13 @@ import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { PROGRAM } from '../support/program.js';
 
+/** Mode ipvs is tried under a kernel that runs as a program, on one processor: a call to ip_vs takes it a millisecond. */
+const IS_EMULATED = labMode().startsWith('ipvs');
+const SLOWNESS = IS_EMULATED ? 5 : 1;
+
 /** What is promised, in milliseconds. */
-const HEALTH_MS = 1000;
-const CHANGE_MS = 2000;
+const HEALTH_MS = 1000 * SLOWNESS;
+const CHANGE_MS = 2000 * SLOWNESS;
 const MOST_BYTES = 700_000_000;
 /** A Service at the limits takes more than that; compiled code and tables that only grow take a few. */
 const MOST_KEPT_BYTES = 10_000_000;
@@ -22,13 +26,21 @@ function ports(count: number): readonly { readonly name: string; readonly port: 
   return Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
 }
 
-function addresses(count: number): readonly string[] {
-  return Array.from({ length: count }, (_, index) => `203.0.${index >> 8}.${index & 255}`);
+function addresses(count: number, network = 0): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `203.${network}.${index >> 8}.${index & 255}`);
 }
 
-function hostile(name: string, number: number, portCount: number, addressCount: number): Manifest {
+function hostile(name: string, number: number, portCount: number, addressCount: number, network = 0): Manifest {
   const clusterIPs = [IPV4.clusterIP(number)];
-  return service(name, { clusterIPs, ports: ports(portCount), externalIPs: addresses(addressCount) });
+  return service(name, { clusterIPs, ports: ports(portCount), externalIPs: addresses(addressCount, network) });
+}
+
+/** Services with one frontend more than each may have, all of them of their own. */
+function atTheLimit(count: number): readonly Manifest[] {
+  return Array.from({ length: count }, (_, index) => [
+    hostile(`limit-${index}`, 70 + index, 73, 137, index + 1),
+    endpointSlice(`limit-${index}`, [{ address: ADDRESSES['pod-a'].IPv4 }], ports(73)),
+  ]).flat();
 }
 
 function slices(name: string, endpoints: number, portCount: number): readonly Manifest[] {
@@ -112,6 +124,12 @@ const ROWS: readonly Row[] = [
     told: /^conflict: IPv4 203\..*, one of 9000 frontends that both claim$/,
     event: ['AddressConflict', 'f'],
     asked: ['ui/api/service?key=default/e', 'ui/api/service?key=default/f', 'ui/api/services?search=default'],
+  },
+  {
+    name: 'several Services at the limit together',
+    objects: atTheLimit(IS_EMULATED ? 2 : 5),
+    told: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+    event: ['TooManyFrontends', 'limit-0'],
   },
   { name: '300 Services with timeouts of session affinity', objects: timeouts(300), told: null, event: null },
   {
