@@ -4,7 +4,7 @@ import { printEndpoint } from '../base/endpoint-list.js';
 import { isUnspecified } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import { LINUX_MODES } from '../config/effective.js';
+import { LINUX_MODES, WINDOWS_MODES } from '../config/effective.js';
 import { METRICS_PORT } from '../config/host-port.js';
 import { OWN_VERSION } from '../config/version.js';
 import type { Machine } from '../control/mode.js';
@@ -67,15 +67,7 @@ export async function claimForCleanup(config: Config, machine: Machine): Promise
 
 async function claimed({ mode, nodeName }: Config, { host, addon }: Machine): Promise<Claim | null> {
   const identity = `pointsman ${OWN_VERSION}, process ${process.pid}, mode ${mode}, node ${nodeName}`;
-  if (host.claimNetwork === null) return null;
-  const { peer } = addon;
-  const name = peer.peerName();
-  if (name === '') return null;
-  return await host.claimNetwork({
-    name,
-    identity,
-    userOf: (descriptor) => peer.peerUser(descriptor),
-  });
+  return await host.claimNetwork({ identity, peer: () => addon.peer });
 }
 
 /** kube-proxy makes no claim, but answers where metrics are served: by default, or where this process is to serve them. Null: none answers. */
@@ -100,7 +92,7 @@ function modeAt(url: string): Promise<string | null> {
         if (text.length > LONGEST_MODE) response.destroy();
       });
       response.once('close', () => {
-        const mode = LINUX_MODES.find((each) => each === text.trim());
+        const mode = [...LINUX_MODES, ...WINDOWS_MODES].find((each) => each === text.trim());
         resolve(response.statusCode === 200 ? (mode ?? null) : null);
       });
       response.on('error', () => undefined);

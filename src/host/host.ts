@@ -99,12 +99,10 @@ export type Claim =
   | { readonly type: 'unknown'; readonly why: string };
 
 export interface ClaimOptions {
-  /** By which proxies of one kernel's network find each other. */
-  readonly name: string;
   /** What another proxy is told that asks: one line. */
   readonly identity: string;
-  /** The user at the other end of a socket; null: the kernel does not say. */
-  readonly userOf: (descriptor: number) => number | null;
+  /** Asked by platforms that have it: by which name proxies of one network find each other, and the user at the other end of a socket, null where the kernel does not say. */
+  readonly peer: () => { peerName(): string; peerUser(descriptor: number): number | null };
 }
 
 /** What the program asks of the machine, its rules apart. Handed in everywhere; a folder for each platform has one. */
@@ -142,8 +140,8 @@ export interface Host {
   readonly networkFacts: () => Promise<NetworkFacts | null>;
   /** Why this machine has no route to an address, such as `ENETUNREACH`; null: it has one. Nothing is sent. */
   readonly routeProblem: (address: IPAddress) => Promise<string | null>;
-  /** Claims the network namespace for one proxy; null: this platform knows no such claims. Never rejects. */
-  readonly claimNetwork: ((options: ClaimOptions) => Promise<Claim>) | null;
+  /** Claims the network namespace, or the Windows node, for one proxy; null: this addon gives proxies no name to meet at. Never rejects. */
+  readonly claimNetwork: (options: ClaimOptions) => Promise<Claim | null>;
   /** What tools that list processes show in place of Node's own name. */
   readonly nameProcess: (program: string, argv: readonly string[]) => void;
 }

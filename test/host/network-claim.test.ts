@@ -1,57 +1,70 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import t from 'tap';
-import { claimNetwork } from '../../src/host/linux/network-claim.js';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Claim } from '../../src/host/host.js';
+import { claimNetworkNamespace } from '../../src/host/linux/network-claim.js';
+import { claimNetwork } from '../../src/host/network-claim.js';
 
 const NAME = `pointsman-test-${process.pid}`.padEnd(107, '.');
 const ROOT = (): number => 0;
 
-async function held(claim: Promise<Claim>): Promise<() => Promise<void>> {
+function claim(identity: string, userOf: (descriptor: number) => number | null = ROOT): Promise<Claim | null> {
+  return claimNetworkNamespace({ identity, peer: () => ({ peerName: () => NAME, peerUser: userOf }) });
+}
+
+async function held(claim: Promise<Claim | null>): Promise<() => Promise<void>> {
   const found = await claim;
-  if (found.type !== 'held') throw new Error(JSON.stringify(found));
+  if (found?.type !== 'held') throw new Error(JSON.stringify(found));
   return found.release;
 }
 
 t.test('one claim is held at a time, and says whose it is', async (t) => {
-  const release = await held(claimNetwork({ name: NAME, identity: 'the first', userOf: ROOT }));
-  t.same(await claimNetwork({ name: NAME, identity: 'the second', userOf: ROOT }), { type: 'taken', who: 'the first' });
+  const release = await held(claim('the first'));
+  t.same(await claim('the second'), { type: 'taken', who: 'the first' });
   await release();
-  const again = await held(claimNetwork({ name: NAME, identity: 'the second', userOf: ROOT }));
+  const again = await held(claim('the second'));
   await again();
 });
 
 t.test('a name that another user has keeps no proxy from its rules', async (t) => {
-  const release = await held(claimNetwork({ name: NAME, identity: 'a stranger', userOf: ROOT }));
+  const release = await held(claim('a stranger'));
   const user = (process.getuid?.() ?? 0) + 1000;
-  t.match(await claimNetwork({ name: NAME, identity: 'ours', userOf: () => user }), {
+  t.match(await claim('ours', () => user), {
     type: 'unknown',
     why: `a process of user ${user}`,
   });
-  t.match(
-    await claimNetwork({ name: NAME, identity: 'ours', userOf: () => null }),
-    { type: 'taken' },
-    'a kernel that does not say',
-  );
+  t.match(await claim('ours', () => null), { type: 'taken' }, 'a kernel that does not say');
   await release();
 });
 
 t.test('what a holder says is one short line', async (t) => {
-  const release = await held(
-    claimNetwork({ name: NAME, identity: `\u001b[31mred\n${'x'.repeat(10_000)}`, userOf: ROOT }),
-  );
-  const claim = await claimNetwork({ name: NAME, identity: 'ours', userOf: ROOT });
-  t.match(claim, { type: 'taken', who: /^\\u001b\[31mred\\u000ax+$/ });
-  t.ok('who' in claim && claim.who.length < 600);
+  const release = await held(claim(`\u001b[31mred\n${'x'.repeat(10_000)}`));
+  const found = await claim('ours');
+  t.match(found, { type: 'taken', who: /^\\u001b\[31mred\\u000ax+$/ });
+  t.ok(found !== null && 'who' in found && found.who.length < 600);
   await release();
 });
 
 t.test('a client that stays does not keep the claim from its end', async (t) => {
-  const release = await held(claimNetwork({ name: NAME, identity: 'ours', userOf: ROOT }));
+  const release = await held(claim('ours'));
   const client = connect({ path: `\0${NAME}`, allowHalfOpen: true });
   client.on('error', () => undefined);
   await once(client, 'connect');
   await release();
   client.destroy();
   t.pass();
+});
+
+t.test('where nobody listens and nobody may, it is unknown who has the network', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'claim-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const path = join(folder, 'pipe');
+  symlinkSync(join(folder, 'nowhere'), path);
+  const found = await claimNetwork({ path, identity: 'ours', strangerAt: () => null });
+  t.match(found, { type: 'unknown', why: /ENOENT/ });
 });

@@ -19,7 +19,8 @@ export interface ScenarioWorld {
   /** How many transactions happened. */
   readonly transactions: number;
   /** Where what the mode has in the kernel sends the first packet of a connection. Throws when it does what none of ours should. */
-  verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict;
+  /** @param weighted whether endpoints may have other shares than equal ones; without it a mode that knows the shares throws. */
+  verdict(packet: KernelPacket, localAddresses: readonly IPAddress[], weighted?: boolean): KernelVerdict;
   /** Lets a connection happen to one of the endpoints that its first packet may go to, `address:port`, and remembers what the kernel notes of it. */
   connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void;
   /** What the machine has by itself of objects that are about to be told, such as pods of this node; absent: nothing of the mode's concern. */

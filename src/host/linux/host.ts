@@ -4,7 +4,7 @@ import { interfaceMac, localAddresses } from '../local-addresses.js';
 import { conntrackTimeouts } from './conntrack-timeouts.js';
 import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
-import { claimNetwork } from './network-claim.js';
+import { claimNetworkNamespace } from './network-claim.js';
 import { nameProcess } from './process-name.js';
 import { flowTableSize } from './flow-table-size.js';
 import { processUsage } from './process-usage.js';
@@ -50,6 +50,6 @@ export const LINUX_HOST: Host = {
   flowTableSize: () => flowTableSize(),
   networkFacts: async () => (await import('./network-facts.js')).networkFacts(),
   routeProblem: async (address) => (await import('./network-facts.js')).routeProblem(address),
-  claimNetwork,
+  claimNetwork: claimNetworkNamespace,
   nameProcess,
 };

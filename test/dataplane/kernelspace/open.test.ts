@@ -28,7 +28,7 @@ import { RecordingLog } from '../../support/recording-log.js';
 const HOST: Host = {
   ...LINUX_HOST,
   platform: 'win32',
-  claimNetwork: null,
+  claimNetwork: () => Promise.resolve(null),
   families: () => FAMILIES,
   kernelValues: () => [],
   compareKernelValues: () => Promise.resolve([]),

@@ -74,8 +74,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     if (random === null) this.faults.length = 0;
   }
 
-  trace(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
-    return trace(this.traced(packet), packet, localAddresses);
+  trace(packet: KernelPacket, localAddresses: readonly IPAddress[], weighted = false): KernelVerdict {
+    return trace(this.traced(packet), packet, localAddresses, weighted);
   }
 
   /** Lets a connection to one of the endpoints happen that its first packet may go to, and remembers what the rules note of it. */

@@ -42,11 +42,16 @@ export function courses(
   return translated.flatMap((course) => runHooks(tables, [course], onward(course.packet, sentHere)));
 }
 
-/** What the rules make of a packet. Throws when they prefer one endpoint to another, beside what they remember. */
-export function trace(tables: TracedTables, packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
+/** What the rules make of a packet. Throws when they prefer one endpoint to another, beside what they remember, unless that is asked for. */
+export function trace(
+  tables: TracedTables,
+  packet: KernelPacket,
+  localAddresses: readonly IPAddress[],
+  weighted: boolean,
+): KernelVerdict {
   const all = courses(tables, packet, localAddresses);
   const verdict = verdictOf(all);
-  if (verdict.type === 'forward') checkEvenness(all, verdict.endpoints.length);
+  if (verdict.type === 'forward' && !weighted) checkEvenness(all, verdict.endpoints.length);
   return verdict;
 }
 

@@ -35,8 +35,8 @@ class IptablesWorld implements ScenarioWorld {
     return this.programs.committed.length;
   }
 
-  verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
-    return this.programs.trace(packet, localAddresses);
+  verdict(packet: KernelPacket, localAddresses: readonly IPAddress[], weighted = false): KernelVerdict {
+    return this.programs.trace(packet, localAddresses, weighted);
   }
 
   connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void {

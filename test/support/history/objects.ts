@@ -24,6 +24,21 @@ const BALANCERS = ['1.2.3.1', '1.2.3.2', '2001:db8:b::1'] as const;
 const RANGES = ['203.0.113.0/24', '203.0.113.0/25', '10.0.0.0/8', '192.168.0.0/16', '2001:db8:ffff::/48'] as const;
 const TIMEOUTS = [1, 10, 60, 10_800] as const;
 
+/** What Services are asked for by annotations, some of it only where the mode or the ports take it. */
+const ANNOTATIONS = [
+  { 'pointsman.dev/balance': 'hash=address' },
+  { 'pointsman.dev/balance': 'hash=address,port' },
+  { 'pointsman.dev/zone': 'spill' },
+  { 'pointsman.dev/zone': 'spill', 'pointsman.dev/zone-clients': 'zone-a=70,zone-b=30' },
+  { 'pointsman.dev/slow-start': '10s' },
+  { 'pointsman.dev/connect-retry': '3s' },
+  { 'pointsman.dev/connect-retry': 'off', 'pointsman.dev/udp-retry': 'off' },
+  { 'pointsman.dev/udp-retry': '2s' },
+  { 'pointsman.dev/reset-removed-endpoints': 'service', 'pointsman.dev/drain': '2s' },
+  { 'pointsman.dev/reset-removed-endpoints': 'off' },
+] as const;
+const WEIGHTS = ['0', '3', '5'] as const;
+
 /**
  * A Service by a name, of its own addresses and node ports: an API server gives none of these to two Services. `variant` tells addresses and ports of one life of
  * a name from those of another.
@@ -44,6 +59,7 @@ export function someService(random: SeededRandom, name: Name, variant: number): 
     name,
     namespace: 'default',
     ...(random.chance(0.05) ? { labels: { 'service.kubernetes.io/service-proxy-name': 'another' } } : {}),
+    ...(random.chance(0.4) ? { annotations: random.pick(ANNOTATIONS) } : {}),
   };
   if (type === 'ExternalName')
     return { apiVersion: 'v1', kind: 'Service', metadata, spec: { type, externalName: 'example.org' } };
@@ -115,6 +131,9 @@ export function someSlice(random: SeededRandom, service: Name, family: 'IPv4' | 
       conditions: { ready, serving: ready || (terminating && random.chance(0.5)), terminating },
       nodeName: node,
       zone: node === NODE ? ZONES[0] : ZONES[1],
+      ...(random.chance(0.7)
+        ? { targetRef: { kind: 'Pod', namespace: 'default', name: `${service}-${address}` } }
+        : {}),
       ...(isHinted ? { hints: { forZones: [{ name: random.pick(ZONES) }] } } : {}),
     };
   });
@@ -125,6 +144,7 @@ export function someSlice(random: SeededRandom, service: Name, family: 'IPv4' | 
       name: sliceName(service, family, index),
       namespace: 'default',
       labels: { 'kubernetes.io/service-name': service },
+      ...(random.chance(0.2) ? { annotations: { 'pointsman.dev/weight': random.pick(WEIGHTS) } } : {}),
     },
     addressType: family,
     ports: PORTS.map(({ name, protocol, port }) => ({ name, protocol, port: port + (random.chance(0.1) ? 8000 : 0) })),
