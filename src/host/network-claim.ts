@@ -16,19 +16,33 @@ export interface Meeting {
   readonly strangerAt: (socket: Socket) => string | null;
 }
 
-/** As {@link Host.claimNetwork}: whoever listens has the network. */
-export async function claimNetwork({ path, identity, strangerAt }: Meeting): Promise<Claim> {
+/** Between a look and an attempt to listen a holder may come or end: so often both are tried. */
+const ATTEMPTS = 2;
+
+/** As {@link Host.claimNetwork}: whoever listens has the network. It is asked first, as Wine lets several processes listen on one pipe. */
+export async function claimNetwork(meeting: Meeting): Promise<Claim> {
+  let failure: unknown = null;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const holder = await askHolder(meeting);
+    if (holder !== null) return holder;
+    try {
+      return await hold(meeting);
+    } catch (error) {
+      failure = error;
+      if (errorCode(error) !== 'EADDRINUSE') break;
+    }
+  }
+  // Windows says that a pipe is in use also where this user may not make one.
+  return { type: 'unknown', why: messageOf(failure) };
+}
+
+async function hold({ path, identity }: Meeting): Promise<Claim> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     // Whoever asks may keep its end open, and this process is not to wait for that.
     socket.end(identity, () => socket.destroy());
   });
-  try {
-    await listening(server, path);
-  } catch (error) {
-    if (errorCode(error) === 'EADDRINUSE') return await askHolder(path, strangerAt);
-    return { type: 'unknown', why: messageOf(error) };
-  }
+  await listening(server, path);
   server.on('error', () => undefined);
   // It alone keeps no process from ending.
   server.unref();
@@ -53,7 +67,8 @@ function closed(server: Server): Promise<void> {
   });
 }
 
-async function askHolder(path: string, strangerAt: Meeting['strangerAt']): Promise<Claim> {
+/** Null: nobody listens. */
+async function askHolder({ path, strangerAt }: Meeting): Promise<Claim | null> {
   const socket = connect(path);
   try {
     await connected(socket);
@@ -61,9 +76,8 @@ async function askHolder(path: string, strangerAt: Meeting['strangerAt']): Promi
     if (stranger !== null) return { type: 'unknown', why: stranger };
     return { type: 'taken', who: (await answerOf(socket)) || 'a process that does not say what it is' };
   } catch (error) {
-    // Windows says that a pipe is in use also where this user may not make one.
-    if (errorCode(error) === 'ENOENT') return { type: 'unknown', why: messageOf(error) };
-    // It was there a moment ago.
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') return null;
     return { type: 'taken', who: `a process that does not answer: ${messageOf(error)}` };
   } finally {
     socket.destroy();

@@ -66,5 +66,5 @@ t.test('where nobody listens and nobody may, it is unknown who has the network',
   const path = join(folder, 'pipe');
   symlinkSync(join(folder, 'nowhere'), path);
   const found = await claimNetwork({ path, identity: 'ours', strangerAt: () => null });
-  t.match(found, { type: 'unknown', why: /ENOENT/ });
+  t.match(found, { type: 'unknown', why: /EADDRINUSE/ });
 });

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { projectFile } from '../support/lab/agent.js';
 import { serviceObject, sliceObject } from '../support/api-objects.js';
-import { freePort, WindowsNode } from './node.js';
+import { WindowsNode } from './node.js';
 import { runNode, windowsPath } from './windows.js';
 
 const PROGRAM = windowsPath(projectFile('dist/main.js'));
@@ -22,17 +22,11 @@ t.test('a second proxy on a node says who is there, and ends', async (t) => {
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
   const first = node.start(...node.fromManifests);
   await node.healthy();
-  node.server.calls.length = 0;
-  const ports = [`--healthz-bind-address=127.0.0.1:${await freePort()}`];
-  const second = await runNode(
-    [PROGRAM, ...node.fromManifests, ...ports, `--metrics-bind-address=127.0.0.1:${await freePort()}`],
-    node.environment,
-  );
-  t.match(second, {
-    status: 1,
-    stderr: /another proxy serves this node.*pointsman \S+, process \d+, mode kernelspace/,
-  });
-  t.same(node.server.changes(), [], 'nothing is changed in HNS');
+  const other = await WindowsNode.make(t);
+  const second = other.start(...other.fromManifests);
+  t.equal(await second.status, 1);
+  t.match(second.stderr(), /another proxy serves this node.*pointsman \S+, process \d+, mode kernelspace/);
+  t.same(other.server.changes(), [], 'nothing is changed in HNS');
   t.equal(first.child.exitCode, null, 'the first one goes on');
   await node.kill();
   node.start(...node.fromManifests);
