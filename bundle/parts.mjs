@@ -27,13 +27,14 @@ const PARTS = {
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: ['commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map(
+    entries: ['bugreport', 'commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map(
       (name) => `src/cli/${name}.ts`,
     ),
-    uses: ['manifests'],
+    uses: ['manifests', 'selftest-scene'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
-  foreign: { entries: ['src/dataplane/foreign/losses.ts'], uses: [] },
+  'selftest-scene': { entries: ['src/control/selftest-scene.ts'], uses: [] },
+  foreign: { entries: ['src/dataplane/foreign/losses.ts', 'src/dataplane/foreign/print.ts'], uses: [] },
   // What is told of a running process, by whoever asks.
   status: {
     entries: [
@@ -42,7 +43,7 @@ const PARTS = {
       'src/serve/selftest-service.ts',
       'src/host/linux/network-facts.ts',
     ],
-    uses: [],
+    uses: ['selftest-scene'],
   },
   // What a command is for: read where somebody asks, or where a command line is wrong.
   help: { entries: ['src/commands/entry.ts'], uses: [] },

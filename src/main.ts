@@ -69,6 +69,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'services':
     case 'selftest':
     case 'top':
+    case 'bugreport':
     case 'ui':
       return await runConfigured(loaded, argv);
   }
@@ -106,7 +107,7 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'selftest', 'top', 'ui'].includes(command) ||
+    ['status', 'services', 'selftest', 'top', 'bugreport', 'ui'].includes(command) ||
     (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   return log;
@@ -138,6 +139,29 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     }
     case 'explain':
       return print(await explain(loaded), log);
+    case 'ui':
+    case 'services':
+    case 'selftest':
+    case 'top':
+    case 'bugreport':
+    case 'status':
+      return await askProcess(loaded, log);
+    case 'cleanup':
+      return print(await commands.cleanup(config, await machine(), log), log);
+    case 'init':
+      return print(await commands.init(config, loaded.version, await machine(), log), log);
+  }
+}
+
+type AskingCommand = 'ui' | 'services' | 'selftest' | 'top' | 'bugreport' | 'status';
+
+/** Of commands that ask the running process. */
+async function askProcess(
+  loaded: Extract<Configured, { readonly command: AskingCommand }>,
+  log: Logger,
+): Promise<number> {
+  const { config } = loaded;
+  switch (loaded.command) {
     case 'ui': {
       const { servePage } = await import('./cli/page.js');
       await write(await servePage(config.statusSocket, loaded.listen));
@@ -155,16 +179,16 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       const { top } = await import('./cli/top.js');
       return await top(loaded, process.stdout.isTTY, write);
     }
+    case 'bugreport': {
+      const { bugreport } = await import('./cli/bugreport.js');
+      return await bugreport(loaded, (await machine()).addon, write);
+    }
     case 'status':
       if (loaded.watch) {
         const { watchStatus } = await import('./cli/watch-status.js');
         return await watchStatus(config.statusSocket, loaded.output, process.stdout.isTTY, write);
       }
-      return print(await commands.status(config, loaded.output, loaded.heapSnapshot), log);
-    case 'cleanup':
-      return print(await commands.cleanup(config, await machine(), log), log);
-    case 'init':
-      return print(await commands.init(config, loaded.version, await machine(), log), log);
+      return print(await (await import('./cli/commands.js')).status(config, loaded.output, loaded.heapSnapshot), log);
   }
 }
 

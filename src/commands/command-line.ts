@@ -54,6 +54,14 @@ const ENDPOINTS = {
   initial: 'false',
 } as const;
 
+const FILE = {
+  name: 'file',
+  type: 'string',
+  value: 'file',
+  help: 'what is written, not over a file that is there; empty: named after the node and the time, in this folder',
+  initial: '',
+} as const;
+
 const PROBLEMS = {
   name: 'problems',
   type: 'bool',
@@ -147,6 +155,7 @@ export const CONFIGURED_COMMANDS = {
   explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },
+  bugreport: { flags: [FILE], takes: 'process', operand: 'none' },
   ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
 } as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
 

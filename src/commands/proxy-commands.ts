@@ -133,6 +133,22 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     ],
     exits: { 0: 'it is printed', 1: null, 2: NO_ANSWER },
   },
+  bugreport: {
+    summary: 'write one archive with what is needed to look at a problem from afar',
+    operands: '',
+    about: [
+      'Versions, status, configuration and flags without credentials, history, Services with problems, traffic, rules of others, routes, settings and modules of the kernel. Its README says what is in it. Names and addresses of Services, endpoints and nodes are; credentials, keys and the environment are not.',
+    ],
+    examples: [
+      { line: 'pointsman bugreport', says: 'pointsman-NODE-TIME.tar.gz in this folder' },
+      { line: 'pointsman bugreport --file /tmp/report.tar.gz', says: 'another file' },
+    ],
+    exits: {
+      0: 'it is written',
+      1: 'it is written, and a part could not be read',
+      2: 'no process answers, or the file cannot be written',
+    },
+  },
   ui: {
     summary: 'serve a page about the running proxy to browsers on this machine',
     operands: '',

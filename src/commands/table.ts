@@ -12,6 +12,7 @@ const ORDER = [
   'explain',
   'selftest',
   'top',
+  'bugreport',
   'nodes',
   'diff',
   'plan',

@@ -9,6 +9,7 @@ export const SUBCOMMANDS = [
   'explain',
   'selftest',
   'top',
+  'bugreport',
   'ui',
 ] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
@@ -21,6 +22,7 @@ export type CommandName = (typeof COMMAND_NAMES)[number];
 export type CommandFlagName =
   | 'count'
   | 'endpoints'
+  | 'file'
   | 'from'
   | 'heap-snapshot'
   | 'limit'

@@ -83,6 +83,8 @@ export type LoadedConfig =
       readonly endpoints: boolean;
       readonly limit: number;
     } & Loaded)
+  /** `file`: what is written; empty: named after node and time. */
+  | ({ readonly command: 'bugreport'; readonly file: string } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
@@ -218,6 +220,7 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
       limit: numberFlag(line, 'limit') ?? 0,
       ...loaded,
     };
+  if (command === 'bugreport') return { command, file: textFlag(line, 'file'), ...loaded };
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
   if (command === 'explain')

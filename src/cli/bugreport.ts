@@ -1,0 +1,165 @@
+import { open, readFile, rm } from 'node:fs/promises';
+import { networkInterfaces, release, version as kernelVersion } from 'node:os';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { messageOf } from '../base/error-message.js';
+import { tarOf } from '../base/tar.js';
+import type { LoadedConfig } from '../config/load.js';
+import { ownVersion } from '../config/version.js';
+import type { NativeAddon } from '../native/contract.js';
+import type { ProcessStatus } from '../observe/process-status.js';
+import { STATUS_PAGE, TRAFFIC_PAGE } from '../serve/status-pages.js';
+import { ask, AskError } from './ask.js';
+
+type Asked = Extract<LoadedConfig, { readonly command: 'bugreport' }>;
+
+/** Of a file of the system no more is taken. */
+const MOST_BYTES = 4 << 20;
+
+interface Part {
+  readonly name: string;
+  readonly what: string;
+  readonly read: () => Promise<string>;
+}
+
+/**
+ * Writes one archive with what is needed to look at a problem from afar, which says what is in it. Credentials are in none of its parts. What cannot be
+ * read is said in its place.
+ *
+ * @throws AskError when no process answers, or the file cannot be written.
+ */
+export async function bugreport(
+  { config, file }: Asked,
+  addon: NativeAddon,
+  write: (text: string) => Promise<void>,
+): Promise<0 | 1> {
+  const status = JSON.parse((await ask(config.statusSocket, `${STATUS_PAGE}?output=json`)).text) as ProcessStatus;
+  const now = new Date();
+  const parts = partsOf(config.statusSocket, status, addon);
+  const files: { readonly name: string; readonly content: Uint8Array }[] = [];
+  const lines: string[] = [];
+  let isWhole = true;
+  for (const { name, what, read } of parts) {
+    let text: string;
+    try {
+      text = await read();
+      lines.push(`${name}: ${what}`);
+    } catch (error) {
+      text = `could not be read: ${messageOf(error)}\n`;
+      lines.push(`${name}: ${what}; could not be read: ${messageOf(error)}`);
+      isWhole = false;
+    }
+    files.push({ name, content: Buffer.from(text) });
+  }
+  const about = [
+    `pointsman bugreport of node ${status.node}, ${now.toISOString()}`,
+    '',
+    'Names and addresses of Services, endpoints and nodes are in it; credentials, keys and the environment are not.',
+    '',
+    ...lines,
+    '',
+  ].join('\n');
+  const folder = `pointsman-${status.node.slice(0, 40)}`;
+  const all = [{ name: 'README', content: Buffer.from(about) }, ...files];
+  const named = all.map(({ name, content }) => ({ name: `${folder}/${name}`, content }));
+  const path = file === '' ? `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : file;
+  await store(path, await promisify(gzip)(tarOf(named, now)));
+  await write([`${path}:`, ...lines.map((line) => `  ${line}`), ''].join('\n'));
+  return isWhole ? 0 : 1;
+}
+
+async function store(path: string, content: Uint8Array): Promise<void> {
+  try {
+    // Not over a file that is there, and for its owner alone.
+    const handle = await open(path, 'wx', 0o600);
+    try {
+      await handle.writeFile(content);
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw new AskError(`${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function partsOf(socket: string | null, status: ProcessStatus, addon: NativeAddon): readonly Part[] {
+  const page = (name: string, path: string, what: string): Part => ({
+    name,
+    what,
+    read: async () => (await ask(socket, path)).text,
+  });
+  const file = (name: string, path: string, what: string): Part => ({ name, what, read: () => readBounded(path) });
+  return [
+    {
+      name: 'version.txt',
+      what: 'versions of pointsman, Node and the kernel',
+      read: () => Promise.resolve(versions()),
+    },
+    { name: 'status.json', what: 'pointsman status', read: () => Promise.resolve(JSON.stringify(status, null, 1)) },
+    page('status.txt', STATUS_PAGE, 'the same for people'),
+    page(
+      'configuration.json',
+      '/ui/api/configuration',
+      'the configuration and the flags in force, without credentials',
+    ),
+    page('history.json', '/ui/api/history', 'the last syncs, repairs and failures'),
+    page('overview.json', '/ui/api/overview', 'health and its reasons, sources, counts'),
+    page('problems.json', '/ui/api/services?problems=only&limit=500', 'Services with a problem, at most 500'),
+    page('traffic.json', TRAFFIC_PAGE, 'what went through Services, where it is counted'),
+    {
+      name: 'foreign-rules.txt',
+      what: 'base chains of others and their rules',
+      read: async () => (await import('../dataplane/foreign/print.js')).printForeign(addon),
+    },
+    { name: 'sysctls.txt', what: 'settings of the kernel that matter to Services', read: sysctls },
+    { name: 'links.json', what: 'interfaces and their addresses', read: () => Promise.resolve(links()) },
+    file('modules.txt', '/proc/modules', 'modules of the kernel'),
+    file('routes.txt', '/proc/net/route', 'routes of IPv4'),
+    file('routes6.txt', '/proc/net/ipv6_route', 'routes of IPv6'),
+    file('conntrack-counts.txt', '/proc/net/stat/nf_conntrack', 'counts of connection tracking, by CPU'),
+    file('process.txt', `/proc/${status.pid}/status`, 'memory and privileges of the process'),
+  ];
+}
+
+function versions(): string {
+  return [ownVersion(), `Node ${process.version}`, `Linux ${release()}`, kernelVersion(), ''].join('\n');
+}
+
+async function readBounded(path: string): Promise<string> {
+  const content = await readFile(path);
+  return content.subarray(0, MOST_BYTES).toString();
+}
+
+/** One that is absent is said to be. */
+const SYSCTLS = [
+  'net/ipv4/ip_forward',
+  'net/ipv4/ip_local_port_range',
+  'net/ipv4/ip_local_reserved_ports',
+  'net/ipv4/conf/all/rp_filter',
+  'net/ipv4/conf/default/rp_filter',
+  'net/ipv4/conf/all/route_localnet',
+  'net/ipv6/conf/all/forwarding',
+  'net/ipv6/conf/all/disable_ipv6',
+  'net/netfilter/nf_conntrack_max',
+  'net/netfilter/nf_conntrack_count',
+  'net/netfilter/nf_conntrack_tcp_be_liberal',
+  'net/netfilter/nf_conntrack_tcp_timeout_established',
+  'net/netfilter/nf_conntrack_udp_timeout',
+];
+
+async function sysctls(): Promise<string> {
+  const lines = await Promise.all(
+    SYSCTLS.map(async (path) => {
+      const value = await readFile(`/proc/sys/${path}`, 'utf8').catch(() => 'absent');
+      return `${path.replaceAll('/', '.')} = ${value.trim()}`;
+    }),
+  );
+  return `${lines.join('\n')}\n`;
+}
+
+function links(): string {
+  return `${JSON.stringify(networkInterfaces(), null, 1)}\n`;
+}
