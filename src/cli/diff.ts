@@ -4,7 +4,7 @@ import type { OutputForm } from '../config/load.js';
 import { prepareMode, type Machine } from '../control/mode.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { readOnce } from '../control/sources.js';
-import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
+import { removeLeftovers } from '../dataplane/removal/remove.js';
 import { footprintsOn } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';

@@ -3,7 +3,7 @@ import { least } from '../base/extremes.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { AsideFrontend } from '../dataplane/contract.js';
+import type { QuarantinedFrontend } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { AsideService } from '../record/progress.js';
 
@@ -29,7 +29,7 @@ export class AsideReports {
   }
 
   /** These are set aside now. */
-  update(aside: readonly AsideFrontend[]): void {
+  update(aside: readonly QuarantinedFrontend[]): void {
     const { family, log, plan } = this.parts;
     const before = this.held;
     this.held = new Map(
@@ -70,7 +70,7 @@ export class AsideReports {
     });
   }
 
-  private schedule(aside: readonly AsideFrontend[]): void {
+  private schedule(aside: readonly QuarantinedFrontend[]): void {
     const { clock, onDue } = this.parts;
     this.cancelTimer?.();
     this.cancelTimer = null;

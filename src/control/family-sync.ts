@@ -157,7 +157,7 @@ export class FamilySync {
       if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
       this.syncServiceHealth();
       this.parts.conflicts.update(table);
-      const held = new Set(report.setAside.map(({ frontend }) => frontend));
+      const held = new Set(report.quarantined.map(({ frontend }) => frontend));
       await observers.during('flows', family, () => this.flows.reconcile(dataplane, held));
       if (this.isInForce(dataplane)) this.ending.proceed(dataplane, held);
       end(report.full, { type: 'success' }, this.isInForce(dataplane));
@@ -181,7 +181,7 @@ export class FamilySync {
 
   private acknowledge(report: SyncReport, startedAt: number): void {
     const { progress, table, observers, clock, culprit } = this.parts;
-    this.asides.update(report.setAside);
+    this.asides.update(report.quarantined);
     this.comeBack(report.dueAt ?? null);
     const changes = progress.acknowledge(this.asides.services, report.limitations);
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;

@@ -285,7 +285,7 @@ export class SyncCycle {
     } finally {
       this.settleDrift(family, startedAt, report);
     }
-    report.aside?.catch((error: unknown) => {
+    report.background?.catch((error: unknown) => {
       // It was about rules that go.
       if (!this.isInForce(mode)) return;
       log.error(error, 'what was left to do after a sync failed, comparing everything');

@@ -1,8 +1,8 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { Footprint, OwnFootprint } from '../dataplane/footprint.js';
-import type * as Leftovers from '../dataplane/leftovers/leftovers.js';
-import { Removal, type RemovalReport } from '../dataplane/leftovers/removal.js';
+import type { Footprint, OwnFootprint } from '../dataplane/removal/footprint.js';
+import type * as Leftovers from '../dataplane/removal/remove.js';
+import { Removal, type RemovalReport } from '../dataplane/removal/removal.js';
 
 export interface TakeoverParts {
   readonly addon: Leftovers.LeftoverAddon;
@@ -37,7 +37,7 @@ export class Takeover {
     private readonly parts: TakeoverParts,
     /** Called when the rules are there: no start waits for it. */
     private readonly load: () => Promise<Pick<typeof Leftovers, 'removeLeftovers'>> = () =>
-      import('../dataplane/leftovers/leftovers.js'),
+      import('../dataplane/removal/remove.js'),
   ) {}
 
   /**

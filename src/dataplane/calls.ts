@@ -1,4 +1,4 @@
-/** Calls that change the kernel, counted, so that whoever only looks can tell whether one came in between. */
+/** Calls that change the kernel, counted, so that a comparison can tell whether one came in between. */
 export class Calls {
   /** Settles when no call changes the kernel any more. */
   private underWay: Promise<unknown> = Promise.resolve();

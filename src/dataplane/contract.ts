@@ -20,8 +20,8 @@ export interface SyncReport {
   readonly refusedChains?: readonly string[];
   /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
-  /** Every frontend that is set aside now, in no order; others do not wait for it. */
-  readonly setAside: readonly AsideFrontend[];
+  /** Every frontend that is quarantined now, in no order; others do not wait for it. */
+  readonly quarantined: readonly QuarantinedFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
   /** What is not done of what other modes, or newer kernels, do. */
@@ -29,12 +29,12 @@ export interface SyncReport {
   /** When a further sync has something to do although nothing changed, on the dataplane's clock; absent: there is no such time. */
   readonly dueAt?: number;
   /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
-  readonly aside?: Promise<void>;
+  readonly background?: Promise<void>;
 }
 
 /** What a mode or a kernel does not do. */
 export interface Limitation {
-  /** A kernel's is told as a warning: it takes another kernel, and the mode is what was asked for. */
+  /** A kernel's is logged as a warning: it takes another kernel, and the mode is what was asked for. */
   readonly of: 'mode' | 'kernel';
   /** For people: what happens, and why. */
   readonly text: string;
@@ -44,9 +44,9 @@ export interface Limitation {
  * A frontend that the kernel refused: it holds of it what it held before. It is tried again at the first sync after `retryAt`, and when its plan
  * changes. Times are milliseconds on the dataplane's clock, which only goes forward.
  */
-export interface AsideFrontend {
+export interface QuarantinedFrontend {
   readonly frontend: FrontendKey;
-  /** What the kernel said last. */
+  /** What the kernel answered last. */
   readonly reason: string;
   readonly since: number;
   readonly retryAt: number;
@@ -56,7 +56,7 @@ export interface AsideFrontend {
 
 /** Where session affinity sends a client. */
 export interface AffinityQuestion {
-  /** Null: nobody in particular. */
+  /** Null: no client in particular. */
   readonly source: IPAddress | null;
   readonly seconds: number;
   /** Of {@link FrontendPlan.clientKeys} the one that counts for the client; null: it is remembered by what it asked for. */
@@ -73,14 +73,14 @@ export interface Inspection {
   readonly lines: readonly string[];
   /** `address:port` to which session affinity sends the source again; null when nothing is remembered. */
   readonly remembered: string | null;
-  /** Why it is not known whether something is remembered. Absent: it is known, or nobody asked. */
+  /** Why it is not known whether something is remembered. Absent: it is known, or was not asked for. */
   readonly rememberedUnknown?: string;
 }
 
 /** Packets to a frontend that got no further than the rules: the first ones of connections and datagrams, each time that they are sent. */
 export interface RefusedPackets {
   readonly frontend: FrontendKey;
-  /** Whether whoever sent them was told. */
+  /** Whether the sender gets an answer. */
   readonly verdict: 'refused' | 'dropped';
   /** There is no endpoint to use, none on this node where the policy is Local, or the source is in none of the ranges. */
   readonly reason: 'no-endpoints' | 'no-local-endpoints' | 'source-range';
@@ -125,7 +125,7 @@ export interface ConnectionResets {
   unanswered(records: Uint8Array): Promise<Uint8Array>;
 }
 
-/** What somebody else did to what a mode has in the kernel. */
+/** An external change to what a mode has in the kernel. */
 export interface ForeignChange {
   /** Families of which something was changed. */
   readonly families: readonly Family[];
@@ -135,7 +135,7 @@ export interface ForeignChange {
   readonly process: string | null;
 }
 
-/** Tells of foreign changes from now on, as they happen; answers what ends it. */
+/** Notifies of external changes from now on, as they happen; answers what ends it. */
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
 
 /** Rules by table. */
@@ -150,7 +150,7 @@ export type PacketCounts = Readonly<Record<string, number>>;
  */
 export interface FamilyDataplane {
   readonly family: Family;
-  /** Whether nobody notifies of external changes to this mode's rules: then {@link probe} has to be called every second. */
+  /** Whether nothing notifies of external changes to this mode's rules: then {@link probe} has to be called every second. */
   readonly polls: boolean;
   /** Null: the mode cannot. */
   readonly resets: ConnectionResets | null;
@@ -161,7 +161,7 @@ export interface FamilyDataplane {
   audit(): Promise<boolean>;
   /** The same of as much as a small part of the time allows. */
   probe(): Promise<boolean>;
-  /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
+  /** UDP and SCTP frontends that are gone and whose conntrack flows are not confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */
   clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void>;
@@ -195,7 +195,7 @@ export class EndedError extends Error {
   }
 }
 
-/** The error itself, with the frontend that could not be programmed for whoever reports it. */
+/** The error itself, with the frontend that could not be programmed for reports of it. */
 export function blameFrontend<E>(error: E, frontend: FrontendKey): E {
   return error instanceof Error ? Object.assign(error, { frontend }) : error;
 }

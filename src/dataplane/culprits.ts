@@ -6,11 +6,11 @@ export interface Trial<Unit, Refusal> {
   readonly attempt: (units: readonly Unit[]) => Promise<Refusal | null>;
   /** Those of them that need what a refusal names; none: it names nothing. */
   readonly named: (units: readonly Unit[], refusal: Refusal) => readonly Unit[];
-  /** The search ends after so many refusals of culprits; what is in nobody's way is taken all the same. */
+  /** The search ends after so many refusals of culprits; all else is taken all the same. */
   readonly most: number;
   /** Nor is more tried than so many times. */
   readonly attempts: number;
-  /** What goes first: larger parts, so that what is in nobody's way is taken soon, or smaller ones, so that some are found in however few attempts. */
+  /** What goes first: larger parts, so that what is not refused is taken soon, or smaller ones, so that some are found in however few attempts. */
   readonly first: 'larger' | 'smaller';
 }
 

@@ -2,7 +2,7 @@ import type { Family } from '../base/ip.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 import type {
   AffinityQuestion,
-  AsideFrontend,
+  QuarantinedFrontend,
   ConnectionResets,
   Inspection,
   Limitation,
@@ -44,7 +44,7 @@ export interface Delivered {
   readonly refusedChains?: readonly string[];
   /** Quarantined frontends that the kernel has accepted now. */
   readonly released?: readonly FrontendKey[];
-  readonly beside?: Promise<void>;
+  readonly background?: Promise<void>;
 }
 
 /** What is to be reported of tidying up. */
@@ -63,7 +63,7 @@ export interface FlowNotes {
  */
 export interface Driver<Listing> {
   readonly family: Family;
-  /** Whether nobody notifies of external changes: then {@link probe} is called every second. */
+  /** Whether nothing notifies of external changes: then {@link probe} is called every second. */
   readonly polls: boolean;
   /** Whether what is sent replaces whatever the kernel holds: then a lost answer calls for no listing, and what was lost is sent again. */
   readonly replaces: boolean;
@@ -107,7 +107,7 @@ export interface Driver<Listing> {
   /** The same of what costs little. */
   probe(quiet: WaitForQuiet): Promise<boolean>;
   /** Every frontend that is quarantined. */
-  quarantined(): readonly AsideFrontend[];
+  quarantined(): readonly QuarantinedFrontend[];
   /** The kernel's state in the plan's terms. @param scope null: all of it. */
   print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]>;
   /** Where session affinity sends the source of a packet again. */

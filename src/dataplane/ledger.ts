@@ -1,6 +1,6 @@
 /*
  * The states of a key, and what leads from one to another. Pending: what is desired is not what is held. Only a key that is pending can be claimed, unknown or
- * quarantined ("aside" in the names below).
+ * quarantined.
  *
  *                      desire (another value)                    claim
  *     ┌─────────────┐ ───────────────────────▶ ┌─────────┐ ───────────────▶ ┌─────────┐
@@ -8,7 +8,7 @@
  *     └─────────────┘ ◀─────────────────────── └─────────┘                  └─────────┘
  *            ▲         desire, readBack (the    │       ▲                      │     │
  *            │         value that is held)      │       │ readBack             │     │
- *            │                         setAside │   ┌─────────┐ ◀──── lose ────┘     │
+ *            │                         quarantined │   ┌─────────┐ ◀──── lose ────┘     │
  *            │                                  │   │ unknown │                      │
  *            │                                  ▼   └─────────┘                      │
  *            │                          ┌─────────────┐  due (after a pause, or at   │
@@ -17,9 +17,9 @@
  *            └───────────────────────────── acknowledge ─────────────────────────────┘
  */
 
-/** How long a key that was set aside waits, in milliseconds. */
-export interface AsideBackoff {
-  /** After it was set aside first. */
+/** How long a key that was quarantined waits, in milliseconds. */
+export interface QuarantineBackoff {
+  /** After it was quarantined first. */
   readonly initialMs: number;
   /** No wait is longer. */
   readonly maxMs: number;
@@ -27,17 +27,17 @@ export interface AsideBackoff {
   readonly factor: number;
 }
 
-const BACKOFF: AsideBackoff = { initialMs: 1000, maxMs: 60_000, factor: 2 };
+const BACKOFF: QuarantineBackoff = { initialMs: 1000, maxMs: 60_000, factor: 2 };
 
 export interface LedgerOptions<Value> {
   readonly same: (one: Value, other: Value) => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  readonly backoff?: AsideBackoff;
+  readonly backoff?: QuarantineBackoff;
 }
 
 /** A key that others do not wait for. Times are of the ledger's clock. */
-export interface Aside {
+export interface Quarantine {
   readonly reason: string;
   readonly since: number;
   /** From then on it is {@link Ledger.due}. */
@@ -46,18 +46,18 @@ export interface Aside {
 
 /**
  * Keys that one transaction brings from what the kernel holds to what is desired. Ends once, with the kernel's answer. What is desired of a key since
- * the claim began stays owed.
+ * the claim began stays pending.
  */
 export interface Claim {
   /** The kernel holds what was desired when the claim began. */
   acknowledge(): void;
-  /** The kernel did nothing of it: all are sent again, but what {@link Ledger.setAside} takes out. */
+  /** The kernel did nothing of it: all are sent again, but what {@link Ledger.quarantine} takes out. */
   refuse(): void;
-  /** Nobody knows whether the kernel did it. */
+  /** It is unknown whether the kernel did it. */
   lose(): void;
 }
 
-interface AsideEntry<Value> extends Aside {
+interface QuarantineEntry<Value> extends Quarantine {
   /** What the kernel refused; undefined: that it be absent. */
   readonly refused: Value | undefined;
   /** 0: it has not been tried since something new is known of it. */
@@ -65,7 +65,7 @@ interface AsideEntry<Value> extends Aside {
 }
 
 /** Of those that are due the one with the smallest is tried first: see {@link Ledger.due}. */
-function rank({ waitMs, retryAt }: Pick<AsideEntry<unknown>, 'waitMs' | 'retryAt'>): number {
+function rank({ waitMs, retryAt }: Pick<QuarantineEntry<unknown>, 'waitMs' | 'retryAt'>): number {
   return waitMs === 0 ? -retryAt - 1 : retryAt;
 }
 
@@ -87,25 +87,25 @@ class Sent<Key, Value> {
 }
 
 /**
- * What is desired of the kernel, what it acknowledged, and the difference of both, which is owed. Only the kernel's answer changes what is acknowledged,
- * so a failure needs no undoing: everything not acknowledged is still owed. Nothing is taken out by asking.
+ * What is desired of the kernel, what it acknowledged, and the difference of both, which is pending. Only the kernel's answer changes what is acknowledged,
+ * so a failure needs no undoing: everything not acknowledged is still pending. Nothing is taken out by asking.
  *
  * Only the acknowledged values and the difference are kept, and each operation but {@link readBackAll} costs what it names, whatever the size of the table.
  *
- * A key is unknown or set aside only while it is owed. No value is `undefined`, which stands for absence.
+ * A key is unknown or quarantined only while it is pending. No value is `undefined`, which stands for absence.
  */
 export class Ledger<Key, Value> {
   private held = new Map<Key, Value>();
-  /** What is desired of the keys that are owed; undefined: that they be absent. Every other key is desired as it is held. */
-  private readonly debts = new Map<Key, Value | undefined>();
+  /** What is desired of the keys that are pending; undefined: that they be absent. Every other key is desired as it is held. */
+  private readonly pendingValues = new Map<Key, Value | undefined>();
   private readonly claims = new Set<Sent<Key, Value>>();
-  private readonly doubts = new Set<Key>();
-  private inDoubt = false;
+  private readonly unknownKeys = new Set<Key>();
+  private isAllUnknown = false;
   private changes = 0;
-  private readonly asides = new Map<Key, AsideEntry<Value>>();
-  /** Of keys that are set aside: what the kernel held before an external change altered it. */
+  private readonly quarantines = new Map<Key, QuarantineEntry<Value>>();
+  /** Of keys that are quarantined: what the kernel held before an external change altered it. */
   private readonly formers = new Map<Key, Value>();
-  private readonly backoff: AsideBackoff;
+  private readonly backoff: QuarantineBackoff;
 
   constructor(private readonly options: LedgerOptions<Value>) {
     this.backoff = options.backoff ?? BACKOFF;
@@ -121,78 +121,78 @@ export class Ledger<Key, Value> {
     return this.changes;
   }
 
-  /** Keys whose claim was lost. They are owed until they are read back, or until another claim of them is acknowledged. See {@link allUnknown} too. */
+  /** Keys whose claim was lost. They are pending until they are read back, or until another claim of them is acknowledged. See {@link allUnknown} too. */
   get unknown(): ReadonlySet<Key> {
-    return this.doubts;
+    return this.unknownKeys;
   }
 
-  /** Whether nothing is known of any key: whatever is desired is owed. */
+  /** Whether nothing is known of any key: whatever is desired is pending. */
   get allUnknown(): boolean {
-    return this.inDoubt;
+    return this.isAllUnknown;
   }
 
   /** Nothing is known any more, until {@link readBackAll}. Of a kernel that may hold something a ledger begins with that. */
-  doubtAll(): void {
-    this.inDoubt = true;
+  markAllUnknown(): void {
+    this.isAllUnknown = true;
   }
 
-  /** Keys that are owed and that the kernel refused. */
-  get aside(): ReadonlyMap<Key, Aside> {
-    return this.asides;
+  /** Keys that are pending and that the kernel refused. */
+  get quarantined(): ReadonlyMap<Key, Quarantine> {
+    return this.quarantines;
   }
 
-  /** Keys that are set aside and that an external change altered, with what the kernel held of them before. */
+  /** Keys that are quarantined and that an external change altered, with what the kernel held of them before. */
   get damaged(): ReadonlyMap<Key, Value> {
     return this.formers;
   }
 
   /** Undefined: that the key be absent. */
   desired(key: Key): Value | undefined {
-    return this.debts.get(key) ?? (this.debts.has(key) ? undefined : this.held.get(key));
+    return this.pendingValues.get(key) ?? (this.pendingValues.has(key) ? undefined : this.held.get(key));
   }
 
-  isOwed(key: Key): boolean {
-    return this.debts.has(key);
+  isPending(key: Key): boolean {
+    return this.pendingValues.has(key);
   }
 
-  /** Whether there is nothing to send: what is claimed or set aside others care for. */
-  get settled(): boolean {
-    return this.owed().next().done === true;
+  /** Whether there is nothing to send: what is claimed or quarantined others care for. */
+  get isSteady(): boolean {
+    return this.pending().next().done === true;
   }
 
-  /** What is to be sent: keys that are owed and neither claimed nor set aside. */
-  owed(): IterableIterator<Key> {
-    return this.asides.size + this.claims.size === 0 ? this.debts.keys() : this.owedAmongOthers();
+  /** What is to be sent: keys that are pending and neither claimed nor quarantined. */
+  pending(): IterableIterator<Key> {
+    return this.quarantines.size + this.claims.size === 0 ? this.pendingValues.keys() : this.pendingAmongOthers();
   }
 
-  private *owedAmongOthers(): IterableIterator<Key> {
-    for (const key of this.debts.keys()) if (!this.asides.has(key) && !this.isClaimed(key)) yield key;
+  private *pendingAmongOthers(): IterableIterator<Key> {
+    for (const key of this.pendingValues.keys()) if (!this.quarantines.has(key) && !this.isClaimed(key)) yield key;
   }
 
   /**
-   * Keys that were set aside and whose time has come. They are for transactions of their own: the kernel may refuse them again.
+   * Keys that were quarantined and whose time has come. They are for transactions of their own: the kernel may refuse them again.
    *
    * @param most no more than so many: first those of which something new is known, the latest before the others, then those that have waited longest.
    */
   due(most = Infinity): readonly Key[] {
     const now = this.options.now();
-    const due = [...this.asides].filter(([key, { retryAt }]) => retryAt <= now && !this.isClaimed(key));
+    const due = [...this.quarantines].filter(([key, { retryAt }]) => retryAt <= now && !this.isClaimed(key));
     if (due.length > most) due.sort(([, one], [, other]) => rank(one) - rank(other)).splice(most);
     return due.map(([key]) => key);
   }
 
-  /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is set aside, it makes the key due. */
+  /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is quarantined, it makes the key due. */
   desire(key: Key, value: Value | undefined): void {
-    if (this.isDoubtful(key) || !this.same(value, this.held.get(key))) this.debts.set(key, value);
+    if (this.isUncertain(key) || !this.same(value, this.held.get(key))) this.pendingValues.set(key, value);
     else this.meet(key, value);
-    const aside = this.asides.size === 0 ? undefined : this.asides.get(key);
-    if (aside === undefined || this.same(aside.refused, value)) return;
-    this.asides.set(key, { ...aside, refused: value, retryAt: this.options.now(), waitMs: 0 });
+    const quarantined = this.quarantines.size === 0 ? undefined : this.quarantines.get(key);
+    if (quarantined === undefined || this.same(quarantined.refused, value)) return;
+    this.quarantines.set(key, { ...quarantined, refused: value, retryAt: this.options.now(), waitMs: 0 });
   }
 
   /**
    * Begins a transaction for keys that are not claimed; another is a mistake and throws. Keys that are {@link unknown} are for operations that replace
-   * whatever there is; keys that are not owed, for those that make everything anew.
+   * whatever there is; keys that are not pending, for those that make everything anew.
    */
   claim(keys: Iterable<Key>): Claim {
     const sent = new Sent<Key, Value>();
@@ -209,20 +209,20 @@ export class Ledger<Key, Value> {
       acknowledge: () => {
         end((key, value) => {
           this.put(key, value);
-          if (this.doubts.size > 0) this.doubts.delete(key);
+          if (this.unknownKeys.size > 0) this.unknownKeys.delete(key);
           this.release(key);
-          if (!this.inDoubt && this.same(this.debts.get(key), value)) this.debts.delete(key);
+          if (!this.isAllUnknown && this.same(this.pendingValues.get(key), value)) this.pendingValues.delete(key);
         });
       },
       refuse: () => {
         end((key) => {
-          this.settle(key);
+          this.finish(key);
         });
       },
       lose: () => {
         end((key) => {
-          if (!this.debts.has(key)) this.debts.set(key, this.held.get(key));
-          this.doubts.add(key);
+          if (!this.pendingValues.has(key)) this.pendingValues.set(key, this.held.get(key));
+          this.unknownKeys.add(key);
         });
       },
     };
@@ -233,7 +233,7 @@ export class Ledger<Key, Value> {
     if (this.isClaimed(key)) throw new Error(`${String(key)} is under way`);
     const desired = this.desired(key);
     this.put(key, value);
-    this.doubts.delete(key);
+    this.unknownKeys.delete(key);
     if (this.formers.size > 0 && this.same(this.formers.get(key), value)) this.formers.delete(key);
     this.desire(key, desired);
   }
@@ -244,44 +244,46 @@ export class Ledger<Key, Value> {
   readBackAll(listed: Map<Key, Value>): void {
     if (this.claims.size > 0) throw new Error('a claim is under way');
     for (const [key, value] of this.held)
-      if (!this.debts.has(key) && !this.same(listed.get(key), value)) this.debts.set(key, value);
-    for (const key of listed.keys()) if (!this.debts.has(key) && !this.held.has(key)) this.debts.set(key, undefined);
+      if (!this.pendingValues.has(key) && !this.same(listed.get(key), value)) this.pendingValues.set(key, value);
+    for (const key of listed.keys())
+      if (!this.pendingValues.has(key) && !this.held.has(key)) this.pendingValues.set(key, undefined);
     this.held = listed;
     this.changes++;
-    this.doubts.clear();
-    this.inDoubt = false;
-    for (const key of this.debts.keys()) this.settle(key);
+    this.unknownKeys.clear();
+    this.isAllUnknown = false;
+    for (const key of this.pendingValues.keys()) this.finish(key);
   }
 
   /**
-   * Takes a key that is owed out of what is to be sent, as the kernel refused what is desired of it; for longer each time, as long as the same is desired.
-   * A key that is not owed any more stays as it is.
+   * Takes a key that is pending out of what is to be sent, as the kernel refused what is desired of it; for longer each time, as long as the same is desired.
+   * A key that is not pending any more stays as it is.
    */
-  setAside(key: Key, reason: string): void {
-    if (!this.debts.has(key)) return;
+  quarantine(key: Key, reason: string): void {
+    if (!this.pendingValues.has(key)) return;
     const { initialMs, maxMs, factor } = this.backoff;
-    const before = this.asides.get(key);
+    const before = this.quarantines.get(key);
     const now = this.options.now();
     const waitMs = Math.min(Math.max((before?.waitMs ?? 0) * factor, initialMs), maxMs);
-    const refused = this.debts.get(key);
-    this.asides.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
+    const refused = this.pendingValues.get(key);
+    this.quarantines.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
   }
 
-  /** Says more of why a key is set aside. */
+  /** Says more of why a key is quarantined. */
   explain(key: Key, reason: string): void {
-    const aside = this.asides.get(key);
-    if (aside !== undefined) this.asides.set(key, { ...aside, reason });
+    const quarantined = this.quarantines.get(key);
+    if (quarantined !== undefined) this.quarantines.set(key, { ...quarantined, reason });
   }
 
-  /** Makes a key due that is set aside, as something new is known of it: refused again, it waits as if it had been refused first. */
+  /** Makes a key due that is quarantined, as something new is known of it: refused again, it waits as if it had been refused first. */
   retry(key: Key): void {
-    const aside = this.asides.get(key);
-    if (aside !== undefined) this.asides.set(key, { ...aside, retryAt: this.options.now(), waitMs: 0 });
+    const quarantined = this.quarantines.get(key);
+    if (quarantined !== undefined)
+      this.quarantines.set(key, { ...quarantined, retryAt: this.options.now(), waitMs: 0 });
   }
 
-  /** An external change has altered what is held of a key that is set aside, which is read back next: it is due, since what was refused led from something else. */
+  /** An external change has altered what is held of a key that is quarantined, which is read back next: it is due, since what was refused led from something else. */
   damage(key: Key): void {
-    if (!this.asides.has(key)) return;
+    if (!this.quarantines.has(key)) return;
     this.retry(key);
     const former = this.held.get(key);
     if (former !== undefined) this.formers.set(key, former);
@@ -292,10 +294,10 @@ export class Ledger<Key, Value> {
     this.formers.delete(key);
   }
 
-  /** What is held as desired is not owed, once that is known. */
-  private settle(key: Key): void {
-    const value = this.debts.get(key);
-    if (!this.isDoubtful(key) && this.same(value, this.held.get(key))) this.meet(key, value);
+  /** What is held as desired is not pending, once that is known. */
+  private finish(key: Key): void {
+    const value = this.pendingValues.get(key);
+    if (!this.isUncertain(key) && this.same(value, this.held.get(key))) this.meet(key, value);
   }
 
   /** What is desired is held. Of the two the desired one is kept, which the plan has anyway: what was read back is a copy of it. */
@@ -305,20 +307,20 @@ export class Ledger<Key, Value> {
   }
 
   private drop(key: Key): void {
-    this.debts.delete(key);
+    this.pendingValues.delete(key);
     this.release(key);
   }
 
-  /** The key is not set aside any more. */
+  /** The key is not quarantined any more. */
   private release(key: Key): void {
-    if (this.asides.size === 0) return;
-    this.asides.delete(key);
+    if (this.quarantines.size === 0) return;
+    this.quarantines.delete(key);
     this.formers.delete(key);
   }
 
   /** Whether what is held may be something else, now or soon. */
-  private isDoubtful(key: Key): boolean {
-    return this.inDoubt || (this.doubts.size > 0 && this.doubts.has(key)) || this.isClaimed(key);
+  private isUncertain(key: Key): boolean {
+    return this.isAllUnknown || (this.unknownKeys.size > 0 && this.unknownKeys.has(key)) || this.isClaimed(key);
   }
 
   private isClaimed(key: Key): boolean {

@@ -8,18 +8,18 @@ import type { NativeAddon } from '../native/contract.js';
 import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
 import type { AttemptCounter, FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
-import type { Footprint, OwnFootprint } from './footprint.js';
+import type { Footprint, OwnFootprint } from './removal/footprint.js';
 
 /** What a mode is given to work on this host. */
 export interface ModeParts {
   readonly config: Config;
   readonly addon: NativeAddon;
   readonly log: Log;
-  /** Hears of every transaction before it is sent; `print` makes its text. */
+  /** Called with every transaction before it is sent; `print` makes its text. */
   readonly onTransaction: (print: () => readonly string[]) => void;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
+  /** Whether the kernel is configured to take that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
   /** For how long conntrack keeps flows, as the sysctls in force say. */
   readonly conntrackTimeouts: () => ConntrackTimeouts;
@@ -35,7 +35,7 @@ export interface OpenMode {
   readonly own: OwnFootprint;
   /** Removes all that the mode has in a family, where no footprint says what that is; null: its footprint does. */
   readonly remove: ((family: Family) => Promise<void>) | null;
-  /** Null: nobody tells what others do to this mode's rules. */
+  /** Null: no notifications of external changes to this mode's rules. */
   readonly watch: WatchForeignChanges | null;
   /** Null: nothing counts packets. */
   readonly packetCounts: () => Promise<PacketCounts | null>;
@@ -51,7 +51,7 @@ export interface ModeMetric {
 
 /** Under which names a mode's metrics are known; null: kube-proxy has none in this mode. */
 export interface ModeMetrics {
-  /** Whether lengths of syncs that compared everything and of those that did not are told apart (behaviour ME-02, ME-03). */
+  /** Whether lengths of syncs that compared everything and of those that did not are separate (behaviour ME-02, ME-03). */
   readonly tellsFullSyncs: boolean;
   readonly syncFailures: ModeMetric;
   /** Of syncs that did not compare everything; they count among all as well. */
@@ -64,7 +64,7 @@ export interface ModeMetrics {
   readonly packets: readonly ModeMetric[];
 }
 
-/** Why one had better choose another mode, told once it is in force. */
+/** Why another mode is the better choice, logged once it is in force. */
 export interface Deprecation {
   /** Of the event. */
   readonly reason: string;

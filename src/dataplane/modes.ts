@@ -2,7 +2,7 @@ import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import type { ProxyMode } from '../config/effective.js';
 import { ATTEMPTS_FOOTPRINT } from './attempts/footprint.js';
-import { NO_FOOTPRINT, type Footprint } from './footprint.js';
+import { NO_FOOTPRINT, type Footprint } from './removal/footprint.js';
 import { IPTABLES } from './iptables/mode.js';
 import { IPVS } from './ipvs/mode.js';
 import { KERNELSPACE } from './kernelspace/mode.js';

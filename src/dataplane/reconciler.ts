@@ -113,7 +113,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
     const repairs = tidied.repairs === undefined ? this.repairs : [...this.repairs, ...tidied.repairs];
     this.repairs = [];
     const { transactions, elementOperations, ruleOperations, bytes } = delivered.sent;
-    const setAside = driver.quarantined();
+    const quarantined = driver.quarantined();
     const { dueAt } = driver;
     return {
       family: this.family,
@@ -127,10 +127,10 @@ export class Reconciler<Listing> implements FamilyDataplane {
       refusedChains: delivered.refusedChains ?? [],
       limitations: driver.limitations ?? [],
       rules: tidied.rules ?? null,
-      setAside,
+      quarantined,
       flows: this.takeFlows(delivered),
       ...(dueAt === null ? {} : { dueAt }),
-      ...(delivered.beside === undefined ? {} : { aside: delivered.beside }),
+      ...(delivered.background === undefined ? {} : { background: delivered.background }),
     };
   }
 
@@ -194,14 +194,14 @@ export class Reconciler<Listing> implements FamilyDataplane {
     });
   }
 
-  /** What is under way may have looked before: then it is looked once more, for whoever asked meanwhile. */
+  /** What is under way may have looked before: then a further comparison is for all who asked meanwhile. */
   audit(): Promise<boolean> {
     if (this.looking === null && this.nextAudit === null) return this.auditNow();
     return (this.nextAudit ??= this.auditNext());
   }
 
   private async auditNext(): Promise<boolean> {
-    // A failure is reported to whoever asked for it.
+    // A failure is reported to who asked for it.
     while (this.looking !== null) await this.looking.catch(() => false);
     this.nextAudit = null;
     return await this.auditNow();

@@ -179,7 +179,7 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     // The rest of such a sync is in the kernel, but not all that it was to do.
     if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
-    Object.assign(this.latestOf(report.family), { setAside: report.setAside.length, withoutLocal, conflicts });
+    Object.assign(this.latestOf(report.family), { setAside: report.quarantined.length, withoutLocal, conflicts });
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);

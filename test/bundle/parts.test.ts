@@ -161,7 +161,7 @@ t.test('each module is in one file', (t) => {
   }
   for (const [source, name] of [
     ['src/plan/planner.ts', 'pointsman'],
-    ['src/dataplane/leftovers/leftovers.ts', 'pointsman'],
+    ['src/dataplane/removal/remove.ts', 'pointsman'],
     ['src/dataplane/nftables/driver.ts', 'nftables'],
     ['src/dataplane/nftables/kernel-table.ts', 'nftables-table'],
     ['src/dataplane/iptables/driver.ts', 'iptables'],

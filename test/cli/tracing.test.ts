@@ -22,7 +22,7 @@ import { HEADER, World } from './tracing-world.js';
 const ALL = 'samplingRatePerMillion: 1000000\n';
 const REPORT: SyncReport = {
   ...{ family: 'IPv4', full: false, transactions: 1, elementOperations: 1, ruleOperations: 0, bytes: 1 },
-  ...{ repairs: [], problems: [], rules: null, setAside: [], flows: new Set() },
+  ...{ repairs: [], problems: [], rules: null, quarantined: [], flows: new Set() },
 };
 
 spawnSync('ip', ['link', 'set', 'lo', 'up']);

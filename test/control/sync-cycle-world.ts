@@ -71,7 +71,7 @@ class FakeDataplane implements FamilyDataplane {
       ...counts,
       repairs: [],
       problems: [],
-      setAside: [],
+      quarantined: [],
       rules: null,
       flows,
     };

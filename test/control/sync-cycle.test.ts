@@ -155,11 +155,11 @@ t.test('attempts to endpoints that take no new connections have one pass for man
   t.same([passes(), cycle.flowsRefused], [[], false], 'once');
 
   // Its new rules are not in the kernel: attempts would come back.
-  const setAside = [{ frontend: '10.96.0.10:80/TCP', reason: 'EEXIST', since: 0, retryAt: 9_999_999 }];
-  made.dataplanes.IPv4.next = { setAside };
+  const quarantined = [{ frontend: '10.96.0.10:80/TCP', reason: 'EEXIST', since: 0, retryAt: 9_999_999 }];
+  made.dataplanes.IPv4.next = { quarantined };
   await change('10.244.1.1');
   await clock.advance(200);
-  made.dataplanes.IPv4.next = { setAside };
+  made.dataplanes.IPv4.next = { quarantined };
   await cycle.run({ full: false });
   t.same(passes(), [], 'quarantined');
   await cycle.run({ full: false });
@@ -194,7 +194,7 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   const frontend = '10.96.0.10:53/UDP';
   const since = clock.now();
   const aside = (reason: string, ms: number) => ({
-    setAside: [{ frontend, reason, since, retryAt: clock.now() + ms }],
+    quarantined: [{ frontend, reason, since, retryAt: clock.now() + ms }],
   });
   const warnings = (): number => log.lines.filter((line) => line.includes('refuses a frontend')).length;
   dataplanes.IPv4.next = aside('ENOENT', 1000);
@@ -348,7 +348,7 @@ t.test('work beside a sync that fails is made up for by a comparison of everythi
   const { cycle, dataplanes, clock } = made;
   made.upsert(WEB);
   await cycle.run({ full: true });
-  dataplanes.IPv4.next = { aside: Promise.reject(new Error('EIO')) };
+  dataplanes.IPv4.next = { background: Promise.reject(new Error('EIO')) };
   await cycle.run({ full: true });
   t.same(dataplanes.IPv4.calls, ['full', '', 'audit']);
   taken(made);
@@ -364,8 +364,8 @@ t.test('a run that ends after the stop leaves nothing behind that waits', async 
   made.upsert(WEB, service('also', { clusterIPs: ['10.96.0.10'], ports: [{ port: 53, protocol: 'UDP' }] }));
   conntrack.refuses = true;
   dataplanes.IPv4.next = {
-    setAside: [{ frontend: '10.96.0.10:53/UDP', reason: 'ENOENT', since: clock.now(), retryAt: clock.now() + 1000 }],
-    aside: Promise.reject(new Error('EIO')),
+    quarantined: [{ frontend: '10.96.0.10:53/UDP', reason: 'ENOENT', since: clock.now(), retryAt: clock.now() + 1000 }],
+    background: Promise.reject(new Error('EIO')),
   };
   dataplanes.IPv6.next = { full: false };
   const underWay = cycle.run({ full: true });

@@ -92,9 +92,7 @@ t.test('what removes them cannot be loaded: that is said once, and tried again',
   let loads = 0;
   const takeover = new Takeover(parts, () => {
     loads++;
-    return loads <= 2
-      ? Promise.reject(new Error('no such file'))
-      : import('../../src/dataplane/leftovers/leftovers.js');
+    return loads <= 2 ? Promise.reject(new Error('no such file')) : import('../../src/dataplane/removal/remove.js');
   });
   for (let pass = 1; pass <= 2; pass++) {
     t.match(await takeover.proceed(), { removed: false, finished: false });

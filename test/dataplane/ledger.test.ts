@@ -18,31 +18,31 @@ function newLedger(): { readonly ledger: Ledger<string, Value>; readonly clock: 
   return { ledger: new Ledger({ same, now: () => clock.now, backoff: BACKOFF }), clock };
 }
 
-/** The kernel refuses a transaction for one of its keys, which is set aside. */
+/** The kernel refuses a transaction for one of its keys, which is quarantined. */
 function refused(ledger: Ledger<string, Value>, keys: Iterable<string>, culprit: string): void {
   ledger.claim(keys).refuse();
-  ledger.setAside(culprit, 'EINVAL');
+  ledger.quarantine(culprit, 'EINVAL');
 }
 
-t.test('what is desired is owed until the kernel acknowledges it', (t) => {
+t.test('what is desired is pending until the kernel acknowledges it', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
-  t.same([...ledger.owed()], ['a']);
+  t.same([...ledger.pending()], ['a']);
   const claim = ledger.claim(['a']);
-  t.same([...ledger.owed()], [], 'what is under way is not sent twice');
+  t.same([...ledger.pending()], [], 'what is under way is not sent twice');
   t.equal(ledger.acknowledged.size, 0);
   ledger.desire('a', { text: '2' });
   claim.acknowledge();
   t.same(texts(ledger.acknowledged), { a: '1' });
-  t.same([...ledger.owed()], ['a'], 'what changed meanwhile is still owed');
+  t.same([...ledger.pending()], ['a'], 'what changed meanwhile is still pending');
   t.throws(() => {
     claim.acknowledge();
   }, /has ended/);
   ledger.desire('a', { text: '1' });
-  t.ok(ledger.settled);
+  t.ok(ledger.isSteady);
   ledger.desire('a', undefined);
-  ledger.claim(ledger.owed()).acknowledge();
-  t.same([ledger.acknowledged.size, ledger.settled], [0, true]);
+  ledger.claim(ledger.pending()).acknowledge();
+  t.same([ledger.acknowledged.size, ledger.isSteady], [0, true]);
   ledger.desire('a', { text: '1' });
   ledger.claim(['a']);
   t.throws(() => ledger.claim(['a']), /under way/);
@@ -54,7 +54,7 @@ t.test('of what is held and desired alike no copy is kept', (t) => {
   const [before, after] = [{ text: '1' }, { text: '1' }];
   ledger.desire('a', before);
   ledger.readBackAll(new Map([['a', { text: '1' }]]));
-  t.ok(ledger.settled);
+  t.ok(ledger.isSteady);
   t.equal(ledger.acknowledged.get('a'), before, 'desired before it was read back');
   ledger.desire('a', after);
   t.equal(ledger.acknowledged.get('a'), after, 'and after it');
@@ -67,12 +67,12 @@ t.test('what becomes desired and no longer desired under way is taken back', (t)
   const claim = ledger.claim(['a']);
   ledger.desire('a', undefined);
   claim.acknowledge();
-  t.same([...ledger.owed()], ['a']);
+  t.same([...ledger.pending()], ['a']);
   t.equal(ledger.desired('a'), undefined);
   const second = ledger.claim(['a']);
   ledger.desire('a', { text: '1' });
   second.refuse();
-  t.ok(ledger.settled, 'a refusal left what is desired again');
+  t.ok(ledger.isSteady, 'a refusal left what is desired again');
   t.end();
 });
 
@@ -82,57 +82,57 @@ t.test('a lost answer: nobody knows until it is read back', (t) => {
   ledger.desire('a', { text: '2' });
   ledger.claim(['a']).lose();
   ledger.desire('a', { text: '1' });
-  t.same([...ledger.owed()], ['a'], 'even what was acknowledged before');
+  t.same([...ledger.pending()], ['a'], 'even what was acknowledged before');
   t.same([...ledger.unknown], ['a']);
   ledger.readBack('a', { text: '2' });
-  t.same([ledger.unknown.size, [...ledger.owed()]], [0, ['a']]);
+  t.same([ledger.unknown.size, [...ledger.pending()]], [0, ['a']]);
   ledger.claim(['a']).lose();
   ledger.readBack('a', { text: '1' });
-  t.ok(ledger.settled);
+  t.ok(ledger.isSteady);
   t.end();
 });
 
-t.test('of a kernel that nobody has looked at everything is owed, removals too', (t) => {
+t.test('of a kernel that nobody has looked at everything is pending, removals too', (t) => {
   const { ledger } = newLedger();
-  ledger.doubtAll();
+  ledger.markAllUnknown();
   ledger.desire('gone', undefined);
   ledger.desire('never', undefined);
   ledger.desire('there', { text: '1' });
-  t.same([...ledger.owed()], ['gone', 'never', 'there']);
+  t.same([...ledger.pending()], ['gone', 'never', 'there']);
   ledger.readBackAll(
     new Map([
       ['gone', { text: '1' }],
       ['there', { text: '1' }],
     ]),
   );
-  t.same([ledger.allUnknown, [...ledger.owed()]], [false, ['gone']]);
+  t.same([ledger.allUnknown, [...ledger.pending()]], [false, ['gone']]);
   t.end();
 });
 
-t.test('what is not owed can be sent again, and is owed once the answer is lost', (t) => {
+t.test('what is not pending can be sent again, and is pending once the answer is lost', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   ledger.readBackAll(new Map([['a', { text: '1' }]]));
   ledger.claim(['a']).refuse();
-  t.ok(ledger.settled);
+  t.ok(ledger.isSteady);
   ledger.claim(['a']).lose();
-  t.same([[...ledger.owed()], [...ledger.unknown]], [['a'], ['a']]);
+  t.same([[...ledger.pending()], [...ledger.unknown]], [['a'], ['a']]);
   t.same(ledger.desired('a'), { text: '1' });
   t.end();
 });
 
-t.test('a listing: what is lost and what is foreign is owed', (t) => {
+t.test('a listing: what is lost and what is foreign is pending', (t) => {
   const { ledger } = newLedger();
   ledger.desire('kept', { text: '1' });
   ledger.desire('lost', { text: '1' });
-  ledger.claim(ledger.owed()).acknowledge();
+  ledger.claim(ledger.pending()).acknowledge();
   ledger.readBackAll(
     new Map([
       ['kept', { text: '1' }],
       ['foreign', { text: '1' }],
     ]),
   );
-  t.same([...ledger.owed()].sort(), ['foreign', 'lost']);
+  t.same([...ledger.pending()].sort(), ['foreign', 'lost']);
   t.equal(ledger.desired('foreign'), undefined);
   t.same(ledger.desired('lost'), { text: '1' });
   const claim = ledger.claim(['lost']);
@@ -146,15 +146,15 @@ t.test('a listing: what is lost and what is foreign is owed', (t) => {
   t.end();
 });
 
-t.test('a key that is set aside is due after longer and longer, or when something else is desired', (t) => {
+t.test('a key that is quarantined is due after longer and longer, or when something else is desired', (t) => {
   const { ledger, clock } = newLedger();
   ledger.desire('a', { text: '1' });
   ledger.desire('b', { text: '1' });
   const waits: number[] = [];
-  refused(ledger, ledger.owed(), 'a');
-  t.same([...ledger.owed()], ['b'], 'the other does not wait');
+  refused(ledger, ledger.pending(), 'a');
+  t.same([...ledger.pending()], ['b'], 'the other does not wait');
   for (let round = 0; round < 4; round++) {
-    const { reason, since, retryAt } = ledger.aside.get('a') ?? { reason: '', since: NaN, retryAt: NaN };
+    const { reason, since, retryAt } = ledger.quarantined.get('a') ?? { reason: '', since: NaN, retryAt: NaN };
     t.same([reason, since], ['EINVAL', 0]);
     waits.push(retryAt - clock.now);
     clock.now = retryAt - 1;
@@ -168,28 +168,28 @@ t.test('a key that is set aside is due after longer and longer, or when somethin
   t.same([...ledger.due()], [], 'the same again');
   ledger.desire('a', { text: '2' });
   t.same([...ledger.due()], ['a']);
-  t.same([...ledger.owed()], ['b'], 'still by itself');
+  t.same([...ledger.pending()], ['b'], 'still by itself');
   refused(ledger, ['a'], 'a');
-  t.equal(ledger.aside.get('a')?.since, 0);
+  t.equal(ledger.quarantined.get('a')?.since, 0);
   ledger.retry('a');
   ledger.claim(ledger.due()).acknowledge();
-  t.equal(ledger.aside.size, 0);
+  t.equal(ledger.quarantined.size, 0);
   ledger.desire('b', undefined);
-  ledger.setAside('b', 'not owed any more');
-  t.same([ledger.aside.size, ledger.settled], [0, true]);
+  ledger.quarantine('b', 'not pending any more');
+  t.same([ledger.quarantined.size, ledger.isSteady], [0, true]);
   t.end();
 });
 
 t.test(
-  'an external change to a key that is set aside: it is due, and what was held before is known until it is back',
+  'an external change to a key that is quarantined: it is due, and what was held before is known until it is back',
   (t) => {
     const { ledger } = newLedger();
     ledger.readBackAll(new Map([['a', { text: '1' }]]));
     ledger.desire('a', { text: '2' });
     ledger.damage('a');
-    t.equal(ledger.damaged.size, 0, 'it is not set aside');
+    t.equal(ledger.damaged.size, 0, 'it is not quarantined');
     for (const end of ['restored', 'abandoned', 'as desired'] as const) {
-      ledger.setAside('a', 'EINVAL');
+      ledger.quarantine('a', 'EINVAL');
       t.same(ledger.due(), []);
       ledger.damage('a');
       ledger.readBackAll(new Map([['a', { text: '0' }]]));
@@ -209,17 +209,17 @@ t.test('of many that are due some are answered: first what is new, then what wai
   for (const key of ['a', 'b', 'c', 'd']) {
     ledger.desire(key, { text: '1' });
     clock.now++;
-    ledger.setAside(key, 'EINVAL');
+    ledger.quarantine(key, 'EINVAL');
   }
   clock.now = 200;
-  ledger.setAside('a', 'EINVAL');
+  ledger.quarantine('a', 'EINVAL');
   clock.now = 1000;
   t.same(ledger.due(2), ['b', 'c']);
   t.same(ledger.due(9), ['a', 'b', 'c', 'd']);
   ledger.retry('d');
   t.same(ledger.due(2), ['d', 'b']);
-  ledger.setAside('d', 'EINVAL');
-  t.equal(ledger.aside.get('d')?.retryAt, 1100, 'and waits as at first');
+  ledger.quarantine('d', 'EINVAL');
+  t.equal(ledger.quarantined.get('d')?.retryAt, 1100, 'and waits as at first');
   t.end();
 });
 
@@ -229,20 +229,20 @@ class Model {
   readonly desired = new Map<string, Value>();
   readonly held = new Map<string, Value>();
   readonly unknown = new Set<string>();
-  readonly aside = new Set<string>();
+  readonly quarantined = new Set<string>();
   readonly claims: { readonly claim: Claim; readonly sent: ReadonlyMap<string, Value | undefined> }[] = [];
 
   isClaimed(key: string): boolean {
     return this.claims.some(({ sent }) => sent.has(key));
   }
 
-  owed(key: string): boolean {
+  pending(key: string): boolean {
     return this.unknown.has(key) || this.isClaimed(key) || this.desired.get(key)?.text !== this.held.get(key)?.text;
   }
 
-  /** Nothing is set aside that is not owed. */
+  /** Nothing is quarantined that is not pending. */
   settle(): void {
-    for (const key of this.aside) if (!this.owed(key)) this.aside.delete(key);
+    for (const key of this.quarantined) if (!this.pending(key)) this.quarantined.delete(key);
   }
 }
 
@@ -265,7 +265,7 @@ function answer(random: SeededRandom, ledger: Ledger<string, Value>, model: Mode
     if (fate === 'acknowledge') {
       put(model.held, key, value);
       model.unknown.delete(key);
-      model.aside.delete(key);
+      model.quarantined.delete(key);
     }
     if (fate === 'lose') model.unknown.add(key);
   }
@@ -273,8 +273,8 @@ function answer(random: SeededRandom, ledger: Ledger<string, Value>, model: Mode
   else if (fate === 'lose') claim?.lose();
   else claim?.refuse();
   if (fate === 'blame') {
-    ledger.setAside(culprit, 'EINVAL');
-    model.aside.add(culprit);
+    ledger.quarantine(culprit, 'EINVAL');
+    model.quarantined.add(culprit);
   }
   model.settle();
 }
@@ -288,7 +288,7 @@ function step(random: SeededRandom, ledger: Ledger<string, Value>, model: Model,
     put(model.desired, key, value);
     ledger.desire(key, value);
   } else if (kind === 'claim') {
-    const keys = random.some([...ledger.owed(), ...ledger.due()], 0.7);
+    const keys = random.some([...ledger.pending(), ...ledger.due()], 0.7);
     if (keys.length === 0) return kind;
     const sent = new Map(keys.map((each) => [each, model.desired.get(each)]));
     model.claims.push({ claim: ledger.claim(keys), sent });
@@ -316,20 +316,24 @@ function step(random: SeededRandom, ledger: Ledger<string, Value>, model: Model,
 /** The ledger as text. */
 function state(ledger: Ledger<string, Value>): unknown {
   const text = (key: string): string => ledger.desired(key)?.text ?? '';
-  const now = new Set(ledger.owed());
+  const now = new Set(ledger.pending());
   return {
-    ...{ desired: KEYS.map(text), held: texts(ledger.acknowledged), owed: KEYS.filter((key) => ledger.isOwed(key)) },
-    ...{ now: [...now].sort(), unknown: [...ledger.unknown].sort(), aside: [...ledger.aside.keys()].sort() },
-    settled: ledger.settled,
+    ...{
+      desired: KEYS.map(text),
+      held: texts(ledger.acknowledged),
+      pending: KEYS.filter((key) => ledger.isPending(key)),
+    },
+    ...{ now: [...now].sort(), unknown: [...ledger.unknown].sort(), aside: [...ledger.quarantined.keys()].sort() },
+    settled: ledger.isSteady,
   };
 }
 
 function expected(model: Model): unknown {
-  const owed = KEYS.filter((key) => model.owed(key));
-  const now = owed.filter((key) => !model.aside.has(key) && !model.isClaimed(key));
+  const pending = KEYS.filter((key) => model.pending(key));
+  const now = pending.filter((key) => !model.quarantined.has(key) && !model.isClaimed(key));
   return {
-    ...{ desired: KEYS.map((key) => model.desired.get(key)?.text ?? ''), held: texts(model.held), owed, now },
-    ...{ unknown: [...model.unknown].sort(), aside: [...model.aside].sort(), settled: now.length === 0 },
+    ...{ desired: KEYS.map((key) => model.desired.get(key)?.text ?? ''), held: texts(model.held), pending, now },
+    ...{ unknown: [...model.unknown].sort(), aside: [...model.quarantined].sort(), settled: now.length === 0 },
   };
 }
 
@@ -349,8 +353,8 @@ function failure(seed: number): unknown {
   while (model.claims.length > 0) answer(random, ledger, model);
   ledger.readBackAll(new Map(model.kernel));
   clock.now += BACKOFF.maxMs;
-  ledger.claim([...ledger.owed(), ...ledger.due()]).acknowledge();
-  const ends = [ledger.settled, ledger.aside.size, ledger.unknown.size, texts(ledger.acknowledged)];
+  ledger.claim([...ledger.pending(), ...ledger.due()]).acknowledge();
+  const ends = [ledger.isSteady, ledger.quarantined.size, ledger.unknown.size, texts(ledger.acknowledged)];
   return compare(ends, [true, 0, 0, texts(model.desired)]);
 }
 
@@ -367,18 +371,18 @@ t.test('one change costs the same whatever the table has', async (t) => {
   const { ledger } = newLedger();
   const size = 50_000;
   for (let index = 0; index < size; index++) ledger.desire(`${index}`, { text: '0' });
-  ledger.claim(ledger.owed()).acknowledge();
+  ledger.claim(ledger.pending()).acknowledge();
   // A walk through the table for each would take minutes.
   const ms = await cpuTime(() => {
     for (let index = 0; index < size; index++) {
       ledger.desire(`${index}`, { text: '1' });
-      if (index % 2 === 0) refused(ledger, ledger.owed(), `${index}`);
-      else ledger.claim(ledger.owed()).acknowledge();
+      if (index % 2 === 0) refused(ledger, ledger.pending(), `${index}`);
+      else ledger.claim(ledger.pending()).acknowledge();
       ledger.retry(`${index}`);
       if (index % 2 === 0) ledger.claim([`${index}`]).acknowledge();
     }
   });
-  t.ok(ledger.settled);
+  t.ok(ledger.isSteady);
   t.equal(ledger.acknowledged.size, size);
   t.ok(ms < 5000, `${ms} ms`);
 });

@@ -85,7 +85,7 @@ export function report(family: Family, fields: Partial<SyncReport> = {}): SyncRe
     repairs: [],
     problems: [],
     rules: null,
-    setAside: [],
+    quarantined: [],
     flows: new Set(),
     ...fields,
   };

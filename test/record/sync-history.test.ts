@@ -13,7 +13,7 @@ const REPORT: SyncReport = {
   repairs: [],
   problems: [],
   rules: null,
-  setAside: [],
+  quarantined: [],
   flows: new Set(),
 };
 

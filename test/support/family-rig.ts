@@ -61,7 +61,7 @@ export abstract class FamilyRig<Kernel, Process extends FamilyDataplane> {
     if (full) this.mistrust();
     this.plan();
     const report = await this.dataplane.apply(this.table, this.table.takeChange(), { full });
-    await report.aside;
+    await report.background;
     return report;
   }
 

@@ -256,7 +256,7 @@ export class ScenarioProcess {
     this.asked = false;
     await this.cycle.run({ full });
     // What goes on beside syncs may take its time, and longer the busier the machine is.
-    for (const family of FAMILIES) await this.report(family)?.aside;
+    for (const family of FAMILIES) await this.report(family)?.background;
   }
 
   private async pass(full: boolean): Promise<void> {

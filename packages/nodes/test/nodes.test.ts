@@ -308,8 +308,8 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   for (const [index, scene] of scenes.entries()) {
     scene.say([service('twin', { clusterIPs: ['10.96.0.1'] }), service('other', { clusterIPs: ['10.96.0.1'] })]);
     const reason = 'no room';
-    const setAside = [{ frontend: '10.96.0.1:80/TCP', reason, since: 0, retryAt: 0 }];
-    scene.sync(index === 0 ? {} : { setAside });
+    const quarantined = [{ frontend: '10.96.0.1:80/TCP', reason, since: 0, retryAt: 0 }];
+    scene.sync(index === 0 ? {} : { quarantined });
   }
   const [one, two] = scenes;
   const report = await look(await cluster(t, { one: plain(one), two: plain(two) }));

@@ -102,7 +102,7 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
     [...ids].sort((one, other) => one - other),
   );
 
-  scene.sync({ setAside: [{ frontend: '10.96.0.11:80/TCP', reason: 'EINVAL', since: 0, retryAt: 0 }] });
+  scene.sync({ quarantined: [{ frontend: '10.96.0.11:80/TCP', reason: 'EINVAL', since: 0, retryAt: 0 }] });
   await scene.clock.advance(500);
   t.match((await heard(listener, 'services', 3))[2]?.data, { keys: ['default/new'] }, 'a problem that came');
 

@@ -35,7 +35,7 @@ const REPORT: SyncReport = {
   repairs: [],
   problems: [],
   rules: null,
-  setAside: [],
+  quarantined: [],
   flows: new Set(),
 };
 
@@ -121,7 +121,7 @@ export class PageScene {
     const { frontends } = table.takeChange();
     this.progress.of(FAMILY)?.sending(frontends);
     this.progress.of(FAMILY)?.acknowledge(
-      (report.setAside ?? []).map((aside) => ({
+      (report.quarantined ?? []).map((aside) => ({
         ...aside,
         servicePort: table.frontend(aside.frontend)?.servicePort ?? null,
       })),

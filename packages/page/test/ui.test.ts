@@ -179,7 +179,7 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
     service('headless', { clusterIPs: [] }),
   ]);
   const since = scene.clock.now();
-  scene.sync({ setAside: [{ frontend: '10.96.0.10:80/TCP', reason: 'EINVAL', since, retryAt: 0 }] });
+  scene.sync({ quarantined: [{ frontend: '10.96.0.10:80/TCP', reason: 'EINVAL', since, retryAt: 0 }] });
   const detail = await scene.read<ServiceDetail>('service?key=default/web');
   t.equal(detail.traffic, null, 'nothing is counted');
   t.match(detail, {

@@ -1,4 +1,4 @@
-import type { Footprint } from '../footprint.js';
+import type { Footprint } from '../removal/footprint.js';
 
 /** A table beside those of the mode, in both families. */
 export const ATTEMPTS_TABLE = 'pointsman-attempts';

@@ -29,7 +29,7 @@ export interface Stream {
   readonly removing: boolean;
   /** Operations on chains of others. */
   readonly others: readonly IptablesOperation[];
-  /** Chains that are sent although they are not owed. */
+  /** Chains that are sent although they are not pending. */
   readonly also: readonly ChainId[];
   /** Groups whose own chains are left as they are. */
   readonly except: ReadonlySet<string>;
@@ -58,7 +58,7 @@ export class ChainWriter {
     return tally;
   }
 
-  /** Makes what was touched, so that it is owed as far as the kernel holds something else. */
+  /** Makes what was touched, so that it is pending as far as the kernel holds something else. */
   async look(): Promise<void> {
     const { addon, tables, ruleset, chains } = this.options;
     const touched = ruleset.touched();
@@ -70,7 +70,7 @@ export class ChainWriter {
   }
 
   /**
-   * Sends what is owed. Null: the kernel holds it. Rejects when nobody knows how far it came.
+   * Sends what is pending. Null: the kernel holds it. Rejects when it is unknown how far it came.
    *
    * Where mode ipvs translates until nat is written, what drops untranslated packets to load balancers follows in a stream of its own: its own are such, and
    * its rules admit them by source until then.
@@ -91,8 +91,8 @@ export class ChainWriter {
   ): Promise<Refused | null> {
     const { ruleset, chains, tables } = this.options;
     const isSent = (id: ChainId): boolean => isOf(id) && (except.size === 0 || !except.has(hashIn(id) ?? ''));
-    const ids = [...new Set([...chains.owed('written').filter(isSent), ...also])];
-    const removed = removing ? chains.owed('removed').filter(isSent) : [];
+    const ids = [...new Set([...chains.pending('written').filter(isSent), ...also])];
+    const removed = removing ? chains.pending('removed').filter(isSent) : [];
     const made = ids.flatMap((id) => this.made.get(id) ?? []);
     const written = [...made, ...ruleset.make(ids.filter((id) => !this.made.has(id)))];
     const operations = [...written.map(chainOperation), ...removed.map(deleteOperation), ...others];
@@ -143,7 +143,7 @@ export class ChainWriter {
   /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
   async tidyUp(): Promise<readonly string[]> {
     const { chains, tables } = this.options;
-    const ids = chains.owed('removed');
+    const ids = chains.pending('removed');
     if (ids.length === 0) return [];
     try {
       await tables.restore(ids.map(deleteOperation));
@@ -168,7 +168,7 @@ function leadsToFirewall(operation: IptablesOperation): boolean {
 
 const TRIAL_TABLES = ['filter', 'nat'] as const;
 
-/** Null: it failed for another reason than what it says, and nobody knows how far it came. */
+/** Null: it failed for another reason than what it says, and it is unknown how far it came. */
 function refusalOf(error: unknown, operations: readonly IptablesOperation[]): Refused | null {
   const table = refusedTable(error, [...new Set(operations.map((operation) => operation.table))]);
   return table === null ? null : { error, table };

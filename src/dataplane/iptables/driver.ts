@@ -3,7 +3,7 @@ import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets } from '../contract.js';
+import type { AffinityQuestion, QuarantinedFrontend, Inspection, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
@@ -59,7 +59,7 @@ export class IptablesDriver implements Driver<Chains> {
   private guardsLoopback = false;
   private written: Sent['rules'] = { filter: 0, nat: 0 };
   private readonly tables: Tables;
-  /** Null: nobody has asked. */
+  /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
 
   constructor(private readonly options: IptablesOptions) {
@@ -100,7 +100,7 @@ export class IptablesDriver implements Driver<Chains> {
     this.unplanned = [];
     const { view } = this.plan;
     const { ledger } = this.groups;
-    for (const hash of ledger.owed())
+    for (const hash of ledger.pending())
       for (const { key } of ledger.acknowledged.get(hash)?.frontends ?? [])
         if (view.frontend(key) === undefined) yield key;
   }
@@ -135,7 +135,7 @@ export class IptablesDriver implements Driver<Chains> {
     groups.noteDamage(listed);
     this.chains.readBackAll(listed);
     if (isFirst) this.takeOver(listing, keeps);
-    groups.checkAside();
+    groups.hideDamaged();
     this.jumps = hookOperations(listing, table.node);
     return keeps && view.isAdopting;
   }
@@ -146,7 +146,7 @@ export class IptablesDriver implements Driver<Chains> {
     if (lacksGuard && !full) return null;
     const { writer, groups } = this.plan;
     const jumps = full ? this.jumps : [];
-    const refused = await groups.bringOwed(!full, jumps);
+    const refused = await groups.bringPending(!full, jumps);
     // Others may have removed chains that the stream refers to.
     if (refused !== null && !full) return null;
     if (refused !== null) await this.blame(refused, jumps, isFirst);
@@ -175,7 +175,7 @@ export class IptablesDriver implements Driver<Chains> {
     const { ledger } = this.groups;
     const { frontends } = readBack(this.family, await this.listChains(['KUBE-']));
     const held = groupsOf(frontends.values(), this.plan.view.node);
-    for (const hash of [...ledger.owed()]) ledger.readBack(hash, held.get(hash));
+    for (const hash of [...ledger.pending()]) ledger.readBack(hash, held.get(hash));
   }
 
   /** Large rulesets take seconds to list, so they are listed for a share of the time. */
@@ -198,8 +198,8 @@ export class IptablesDriver implements Driver<Chains> {
     return Promise.resolve(false);
   }
 
-  quarantined(): readonly AsideFrontend[] {
-    return this.plan.groups.setAside();
+  quarantined(): readonly QuarantinedFrontend[] {
+    return this.plan.groups.quarantined();
   }
 
   /** Lists everything: the programs know no less. */

@@ -5,7 +5,7 @@ import type { Chain } from '../xtables/rules.js';
 import { CHAIN } from './names.js';
 import { ACCOUNT, countIn } from './packet-counters.js';
 
-/** What the mode itself is told, beside the plan. */
+/** Settings of the mode itself, beside the plan. */
 export interface NodeSettings {
   /** Whether packets that conntrack cannot place are dropped on their way through (IT-22, ST-45). */
   readonly dropInvalid: boolean;

@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-message.js';
 import type { IptablesOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
-import type { AsideFrontend } from '../contract.js';
+import type { QuarantinedFrontend } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
 import type { ChainStates } from '../xtables/chain-states.js';
 import { tablesBefore } from '../xtables/operations.js';
@@ -16,7 +16,7 @@ import type { ServiceGroups, Unit } from './service-groups.js';
 
 /** So many culprits one sync looks for. */
 const MOST_CULPRITS = 16;
-/** So many streams one sync tries to tell who is refused of those that are set aside, and so many units it tries first: the next change waits for them. */
+/** So many streams one sync tries to tell who is refused of those that are quarantined, and so many units it tries first: the next change waits for them. */
 const MOST_RETRIES = 5;
 const FIRST_RETRIED = 8;
 
@@ -30,24 +30,24 @@ export interface GroupWriterOptions {
   readonly writer: ChainWriter;
 }
 
-/** Brings Service ports to the kernel, and sets aside those that it refuses: they stay as it holds them, and the others do not wait for them. */
+/** Brings Service ports to the kernel, and quarantines those that it refuses: they stay as it holds them, and the others do not wait for them. */
 export class GroupWriter {
-  /** Groups that are shown as the kernel holds them and whose own chains are not sent: those aside, and while culprits are looked for those not yet tried. */
+  /** Groups that are shown as the kernel holds them and whose own chains are not sent: those that are quarantined, and while culprits are looked for those not yet tried. */
   private readonly hidden = new Set<string>();
 
   constructor(private readonly options: GroupWriterOptions) {}
 
   /** These groups are to be another way. */
   follow(changed: Iterable<string>): void {
-    const { aside } = this.options.groups.ledger;
-    this.reveal([...changed].filter((hash) => !aside.has(hash)));
+    const { quarantined } = this.options.groups.ledger;
+    this.reveal([...changed].filter((hash) => !quarantined.has(hash)));
   }
 
-  /** Everything was listed, which is to be read back now: what is set aside and was altered is brought back as it was, and tried at once. */
+  /** Everything was listed, which is to be read back now: what is quarantined and was altered is brought back as it was, and tried at once. */
   noteDamage(listed: ChainStates): void {
     const { chains, groups } = this.options;
     const { ledger } = groups;
-    if (ledger.aside.size === 0) return;
+    if (ledger.quarantined.size === 0) return;
     for (const [id, { digest }] of chains.acknowledged) {
       const hash = hashIn(id) ?? '';
       if (!ledger.acknowledged.has(hash) || chains.unknown.has(id) || listed.get(id)?.digest === digest) continue;
@@ -56,11 +56,11 @@ export class GroupWriter {
   }
 
   /** The listing was read back. */
-  checkAside(): void {
+  hideDamaged(): void {
     this.hide([...this.options.groups.ledger.damaged.keys()]);
   }
 
-  /** Sends what somebody else altered of groups that are set aside as it was, where the kernel takes it. */
+  /** Sends what was altered externally of groups that are quarantined as it was, where the kernel takes it. */
   async restore(): Promise<void> {
     const { ledger } = this.options.groups;
     for (const [hash, former] of [...ledger.damaged]) if (!this.isFree(former)) ledger.abandonDamaged(hash);
@@ -72,18 +72,18 @@ export class GroupWriter {
     });
   }
 
-  /** Every frontend of groups that are set aside. */
-  setAside(): readonly AsideFrontend[] {
+  /** Every frontend of groups that are quarantined. */
+  quarantined(): readonly QuarantinedFrontend[] {
     const { groups } = this.options;
-    const found = new Map<FrontendKey, AsideFrontend>();
-    for (const [hash, { reason, since, retryAt }] of groups.ledger.aside)
+    const found = new Map<FrontendKey, QuarantinedFrontend>();
+    for (const [hash, { reason, since, retryAt }] of groups.ledger.quarantined)
       for (const frontend of groups.frontendsOf(hash)) found.set(frontend, { frontend, reason, since, retryAt });
     return [...found.values()];
   }
 
-  /** Sends all that is owed, but for what is set aside, in one stream; another lets go of refusals that the first made superfluous. Null: it is taken. */
-  bringOwed(removing: boolean, others: readonly IptablesOperation[]): Promise<Refused | null> {
-    const { together, apart } = this.options.groups.owed();
+  /** Sends all that is pending, but for what is quarantined, in one stream; another lets go of refusals that the first made superfluous. Null: it is taken. */
+  bringPending(removing: boolean, others: readonly IptablesOperation[]): Promise<Refused | null> {
+    const { together, apart } = this.options.groups.pending();
     const hidden = new Set(apart.flat());
     this.hide([...hidden].filter((hash) => !this.hidden.has(hash)));
     // What a sync did not come to that failed.
@@ -92,25 +92,25 @@ export class GroupWriter {
   }
 
   /**
-   * Brings what was refused in one stream but for the groups to blame, which it sets aside.
+   * Brings what was refused in one stream but for the groups to blame, which it quarantines.
    *
    * @param others what the stream held besides.
-   * @throws what the kernel said, if it refuses more than single groups.
+   * @throws what the kernel answered, if it refuses more than single groups.
    */
   async blame(refused: Refused, others: readonly IptablesOperation[]): Promise<void> {
     const { groups } = this.options;
-    this.hide(groups.owed().together);
+    this.hide(groups.pending().together);
     await this.letGo(refused);
     const written = tablesBefore(refused.table);
     await this.control(others.filter(({ table }) => !written.includes(table)));
-    const culprits = await this.bringApart(groups.units(groups.owed().together), Infinity);
+    const culprits = await this.bringApart(groups.units(groups.pending().together), Infinity);
     // What refuses everything by now is no group's fault.
     if (culprits.found.length > 0) await this.control([]);
     this.putAside(culprits.found);
     if (culprits.tooMany !== null) throw culprits.tooMany.error;
   }
 
-  /** Tries again some of what is set aside and due: more of it as long as all is taken. Answers the frontends of what is taken. */
+  /** Tries again some of what is quarantined and due: more of it as long as all is taken. Answers the frontends of what is taken. */
   async bringDue(): Promise<ReadonlySet<FrontendKey>> {
     const { groups } = this.options;
     const taken = new Set<FrontendKey>();
@@ -121,7 +121,7 @@ export class GroupWriter {
       const { found } = await this.bringApart(due, attempts);
       this.putAside(found);
       for (const { hash, keys } of tried) {
-        if (groups.ledger.isOwed(hash)) isTaken = false;
+        if (groups.ledger.isPending(hash)) isTaken = false;
         else for (const key of keys) taken.add(key);
       }
       attempts--;
@@ -129,20 +129,20 @@ export class GroupWriter {
     return taken;
   }
 
-  /** Sends what has to do with no group that is owed. */
+  /** Sends what has to do with no group that is pending. */
   private async control(others: readonly IptablesOperation[]): Promise<void> {
     const refused = await this.bring([], { removing: false, others, also: CONTROL });
     if (refused !== null) throw refused.error;
   }
 
   /**
-   * Lets go of groups whose entries are refused although the kernel holds them, and sets them aside: nothing could be written beside them any more. Entries are
+   * Lets go of groups whose entries are refused although the kernel holds them, and quarantines them: nothing could be written beside them any more. Entries are
    * tried where no packet comes by, so those of others stay in place.
    */
   private async letGo({ error }: Refused): Promise<void> {
     const { groups, ruleset, writer } = this.options;
     const attempt = (hashes: readonly string[]): Promise<Refused | null> => writer.tryRules(ruleset.entriesOf(hashes));
-    // Entries cannot lead to chains that somebody removed, which are written again with what is controlled.
+    // Entries cannot lead to chains that were removed externally, which are written again with what is controlled.
     const shown = ruleset.hashes().filter((hash) => {
       const held = groups.ledger.acknowledged.get(hash);
       return held === undefined || this.isIntact(held);
@@ -191,13 +191,13 @@ export class GroupWriter {
       if (!isTaken) ruleset.mayRefuse(hashes);
       ruleset.show(hashes.map((hash) => [hash, ledger.acknowledged.get(hash)]));
     }
-    await this.settle(hashes, false);
+    await this.finish(hashes, false);
     return null;
   }
 
   private putAside(found: Culprits<Unit, Refused>['found']): void {
     for (const [unit, { error }] of found)
-      for (const hash of unit) this.options.groups.ledger.setAside(hash, reasonOf(error));
+      for (const hash of unit) this.options.groups.ledger.quarantine(hash, reasonOf(error));
   }
 
   /** Leaves the groups hidden unless they are taken. */
@@ -232,14 +232,14 @@ export class GroupWriter {
       return refused;
     }
     claim.acknowledge();
-    await this.settle(hashes, stream.removing);
+    await this.finish(hashes, stream.removing);
     return null;
   }
 
   /** Lets go of refusals that what was taken made superfluous. */
-  private async settle(hashes: readonly string[], removing: boolean): Promise<void> {
+  private async finish(hashes: readonly string[], removing: boolean): Promise<void> {
     const { ruleset, writer } = this.options;
-    ruleset.settle(hashes);
+    ruleset.finish(hashes);
     await writer.look();
     const again = await writer.send({ removing, others: [], also: [], except: this.hidden });
     if (again !== null) throw again.error;
@@ -281,7 +281,7 @@ function namedIn(error: unknown): string | null {
   return isNativeError(error) ? hashIn(error.object ?? '') : null;
 }
 
-/** Without the number of a line in a stream that nobody sees: the same each time. */
+/** Without the number of a line in a stream that is not shown: the same each time. */
 function reasonOf(error: unknown): string {
   const message = messageOf(error);
   return message.replace(/\bline:? \d+/g, 'a line');

@@ -11,7 +11,7 @@ import { CHAIN } from './names.js';
 
 /**
  * The rules of built-in chains that lead to ours, in kube-proxy's words (behaviour IT-10 to IT-18), each chain's in the order in which they
- * should stand. KUBE-EXTERNAL-SERVICES hangs on OUTPUT too, so that the node itself learns of missing endpoints like everybody else.
+ * should stand. KUBE-EXTERNAL-SERVICES hangs on OUTPUT too, so that the node itself learns of missing endpoints like every client.
  */
 export const HOOKS: readonly Hook[] = [
   ...PROXY_FIREWALL_HOOKS.iptables,
@@ -42,7 +42,7 @@ export function wantedHooks(withFirewall: boolean): readonly Hook[] {
 const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
-/** What makes kubelet's and our common chain hold what it has to, whoever makes it first. Others' rules in it stay. */
+/** What makes kubelet's and our common chain hold what it has to, whichever makes it first. Others' rules in it stay. */
 export function firewallOperations(listing: readonly IptablesChainListing[]): readonly IptablesOperation[] {
   const common = { table: 'filter', chain: CHAIN.firewall } as const;
   const chain = listing.find(({ table, name }) => table === common.table && name === common.chain);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
-import type { Footprint } from '../footprint.js';
+import type { Footprint } from '../removal/footprint.js';
 import { MARK_COMPANIONS, SHARED_CHAIN } from '../xtables/names.js';
 import { PROBE_CHAIN } from '../xtables/probe.js';
 

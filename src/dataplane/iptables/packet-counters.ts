@@ -63,7 +63,7 @@ export class PacketCounters {
     return this.doubted.delete(family) && (await this.isPossible(family, listing));
   }
 
-  /** Nobody misses a count who has another kernel; everything else goes on without. */
+  /** Other kernels have no such counts; everything else goes on without. */
   private async isPossible(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     try {
       for (const account of Object.values(ACCOUNT)) await this.addon.accounting.accountCreate(account);

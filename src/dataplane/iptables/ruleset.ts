@@ -19,7 +19,7 @@ import {
 import { groupsOf } from './service-groups.js';
 import { everything, type Changes, type TableView } from '../table-view.js';
 
-/** What may not be in the kernel as it should be, since it was told of last. */
+/** What may not be in the kernel as it should be, since it was reported last. */
 export interface TouchedChains {
   readonly chains: readonly Chain[];
   /** Chains that should not be there any more. */
@@ -171,7 +171,7 @@ export class Ruleset {
    * the other, and given up before there is a translation a refusal lets connections out untranslated, and the kernel keeps all their packets on that
    * way.
    */
-  settle(hashes: Iterable<string>): void {
+  finish(hashes: Iterable<string>): void {
     for (const hash of new Set([...hashes, ...this.unsettled])) {
       for (const plan of this.groups.get(hash)?.frontends ?? []) {
         const isRelenting = this.outlived(plan).length > 0;
@@ -265,7 +265,7 @@ export class Ruleset {
     this.addresses.external.set(key, isIn(CHAIN.external));
   }
 
-  /** What refused more than the frontend does, or something else: that keeps its rules until {@link settle}. */
+  /** What refused more than the frontend does, or something else: that keeps its rules until {@link finish}. */
   private outlived(plan: FrontendPlan): readonly FrontendPlan[] {
     const before = this.refusing.get(plan.key);
     if (before === undefined) return [];

@@ -5,7 +5,7 @@ import { CHAIN, serviceHash } from './names.js';
 import { spreadChains } from './spread.js';
 
 /**
- * The frontends of one Service port and protocol. They share two lists of endpoints at most: one for everybody, and with a policy Local one for
+ * The frontends of one Service port and protocol. They share two lists of endpoints at most: one for all clients, and with a policy Local one for
  * those who have to stay on this node.
  */
 export interface ServiceGroup {

@@ -58,20 +58,20 @@ export class ServiceGroups {
     return changed.keys();
   }
 
-  /** What is owed: groups that may go together in one stream, and units that have to do with what is set aside. */
-  owed(): { readonly together: readonly string[]; readonly apart: readonly Unit[] } {
-    const { aside } = this.ledger;
-    if (aside.size === 0) return { together: [...this.ledger.owed()], apart: [] };
-    const isApart = (unit: Unit): boolean => unit.some((hash) => aside.has(hash));
-    const units = this.units([...this.ledger.owed(), ...aside.keys()]);
+  /** What is pending: groups that may go together in one stream, and units that have to do with what is quarantined. */
+  pending(): { readonly together: readonly string[]; readonly apart: readonly Unit[] } {
+    const { quarantined } = this.ledger;
+    if (quarantined.size === 0) return { together: [...this.ledger.pending()], apart: [] };
+    const isApart = (unit: Unit): boolean => unit.some((hash) => quarantined.has(hash));
+    const units = this.units([...this.ledger.pending(), ...quarantined.keys()]);
     return { together: units.filter((unit) => !isApart(unit)).flat(), apart: units.filter(isApart) };
   }
 
   /** Units apart that are to be tried now. @param most of {@link Ledger.due}; those that came to such units since are not counted. */
   due(most: number): readonly Unit[] {
     const due = new Set(this.ledger.due(most));
-    const isDue = (hash: string): boolean => due.has(hash) || !this.ledger.aside.has(hash);
-    return this.ledger.aside.size === 0 ? [] : this.owed().apart.filter((unit) => unit.some(isDue));
+    const isDue = (hash: string): boolean => due.has(hash) || !this.ledger.quarantined.has(hash);
+    return this.ledger.quarantined.size === 0 ? [] : this.pending().apart.filter((unit) => unit.some(isDue));
   }
 
   /** Divides groups by what has to be brought together. */

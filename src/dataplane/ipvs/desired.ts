@@ -26,7 +26,7 @@ import type { SetRole } from './names.js';
 const MOST_STATES = 64;
 
 /**
- * Says to the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
+ * Sets in the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
  * at one address the other has it (behaviour NF-30).
  */
 export class Desired {
@@ -119,7 +119,7 @@ export class Desired {
     if (changes.healthChecks) this.followHealthChecks();
   }
 
-  /** Says again what is desired of virtual services, after another look at the kernel. */
+  /** Sets again what is desired of virtual services, after another look at the kernel. */
   repeat(): void {
     const { services, elements } = this.ledgers;
     for (const key of this.placed.keys()) this.desireService(key);

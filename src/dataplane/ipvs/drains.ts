@@ -10,7 +10,7 @@ import type { Family, IPAddress } from '../../base/ip.js';
 /** How soon it is looked whether connections have ended, in milliseconds: each wait is twice as long as the one before. */
 const FIRST_LOOK_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
-/** What still has connections after a day has none that somebody would miss: ip_vs forgets those without packets after minutes. */
+/** What still has connections after a day has none that matter: ip_vs forgets those without packets after minutes. */
 const LIMIT_MS = 24 * 3_600_000;
 
 interface Drain {
@@ -21,7 +21,7 @@ interface Drain {
 
 /**
  * Virtual services with destinations that take no new connections and wait for the end of those they have; and such as are not wanted any more themselves.
- * The kernel says of which they are, so a restart goes on with them: a destination of weight 0 that is not wanted is one.
+ * The kernel shows which they are, so a restart goes on with them: a destination of weight 0 that is not wanted is one.
  */
 export class Drains {
   private readonly drains = new Map<ServiceKey, Drain>();
@@ -49,7 +49,7 @@ export class Drains {
     return [...new Set([...due, ...[...this.desired.closing].filter((key) => this.mayHaveConnections(key))])];
   }
 
-  /** Takes over what the kernel said of those; others that are to go are gone. */
+  /** Takes over what the kernel answered of those; others that are to go are gone. */
   answer(answers: ReadonlyMap<ServiceKey, IpvsDestinations>): void {
     const addresses = new Set([...this.lingering].map((key) => virtualOf(key).address));
     const givenUp = this.desired.givenUp([...this.desired.closing, ...this.lingering]);
@@ -113,7 +113,7 @@ export class Drains {
     const needed = new Set([...this.lingering].map((key) => virtualOf(key).address));
     for (const address of new Set([...addresses, ...needed])) {
       const { addresses: held, elements } = this.ledgers;
-      // Somebody else may have taken it from the link.
+      // An external change may have taken it from the link.
       const isHeld = held.acknowledged.has(address) || elements.addresses.acknowledged.has(packAddressText(address));
       this.desired.desireAddress(address, this.desired.isLinked(address) || (isHeld && needed.has(address)));
     }

@@ -3,7 +3,7 @@ import type { IptablesChainListing, IptablesFlavor, IptablesTransaction, NativeA
 import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, AsideFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
+import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
@@ -136,7 +136,7 @@ export class IpvsDriver implements Driver<Look> {
   *going(): IterableIterator<FrontendKey> {
     const { services } = this.ledgers;
     const { closing, ownAddresses } = this.desired;
-    for (const key of new Set([...closing, ...services.owed()])) {
+    for (const key of new Set([...closing, ...services.pending()])) {
       if (!closing.has(key) && services.desired(key) !== undefined) continue;
       yield key;
       const { address, port, protocol } = virtualOf(key);
@@ -195,7 +195,7 @@ export class IpvsDriver implements Driver<Look> {
       await writer.makeSets(missingSets, wrongSets);
       if (!hasLink) await writer.makeLink();
     }
-    const drained = [...ledgers.destinations.owed()];
+    const drained = [...ledgers.destinations.pending()];
     await sync(family, ledgers, writer, {
       first: () => rules.send(plan.first),
       last: () => rules.send(plan.last),
@@ -205,7 +205,7 @@ export class IpvsDriver implements Driver<Look> {
       const superfluous = countsRefused || !isFirst ? [] : await counters.names();
       for (const name of [SET_PREFIXES[family] + PEER_HAIRPIN, ...superfluous]) await writer.removeSet(name);
     }
-    writer.settle();
+    writer.finish();
     rules.acknowledge(plan);
     this.drains.note(drained);
     const { transactions, objects, bytes } = writer.sent;
@@ -287,22 +287,23 @@ export class IpvsDriver implements Driver<Look> {
     return this.table;
   }
 
-  quarantined(): readonly AsideFrontend[] {
+  quarantined(): readonly QuarantinedFrontend[] {
     const { services, destinations: held, addresses, elements } = this.ledgers;
-    const found = new Map<FrontendKey, AsideFrontend>();
-    const add = (frontend: FrontendKey | undefined, aside: Omit<AsideFrontend, 'frontend'>): void => {
-      if (frontend !== undefined && !found.has(frontend)) found.set(frontend, { frontend, ...aside });
+    const found = new Map<FrontendKey, QuarantinedFrontend>();
+    const add = (frontend: FrontendKey | undefined, quarantined: Omit<QuarantinedFrontend, 'frontend'>): void => {
+      if (frontend !== undefined && !found.has(frontend)) found.set(frontend, { frontend, ...quarantined });
     };
     for (const ledger of [services, held])
-      for (const [key, { reason, since, retryAt }] of ledger.aside)
+      for (const [key, { reason, since, retryAt }] of ledger.quarantined)
         add(this.desired.frontendOf(key) ?? key, { reason, since, retryAt });
     // Seldom anything is, and looking for whose it is walks all frontends.
-    if (addresses.aside.size + SET_ROLES.reduce((sum, role) => sum + elements[role].aside.size, 0) === 0)
+    if (addresses.quarantined.size + SET_ROLES.reduce((sum, role) => sum + elements[role].quarantined.size, 0) === 0)
       return [...found.values()];
     for (const { frontend, address, elements: needed } of this.desired.needs()) {
-      const asides = needed.flatMap(({ role, key }) => elements[role].aside.get(key) ?? []);
-      const aside = asides[0] ?? (address === null ? undefined : addresses.aside.get(address));
-      if (aside !== undefined) add(frontend, { reason: aside.reason, since: aside.since, retryAt: aside.retryAt });
+      const quarantines = needed.flatMap(({ role, key }) => elements[role].quarantined.get(key) ?? []);
+      const quarantined = quarantines[0] ?? (address === null ? undefined : addresses.quarantined.get(address));
+      if (quarantined !== undefined)
+        add(frontend, { reason: quarantined.reason, since: quarantined.since, retryAt: quarantined.retryAt });
     }
     return [...found.values()];
   }

@@ -1,7 +1,7 @@
 import { FAMILIES } from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
-import type { Footprint } from '../footprint.js';
+import type { Footprint } from '../removal/footprint.js';
 import { MARK_COMPANIONS } from '../xtables/names.js';
 import {
   CHAIN,

@@ -118,7 +118,7 @@ export function sameState(one: IpvsServiceState, other: IpvsServiceState): boole
   );
 }
 
-/** Whether nobody's connection to the frontend finds an endpoint, or not those from elsewhere than pods and the node. */
+/** Whether no connection to the frontend finds an endpoint, or not those from elsewhere than pods and the node. */
 function emptiness({ endpoints, localEndpoints, whenEmpty }: FrontendPlan): SetRole | null {
   if ((localEndpoints ?? endpoints).count > 0) return null;
   if (whenEmpty === 'reject') return 'refusing';

@@ -21,7 +21,7 @@ export class Ledgers {
   constructor(now: () => number) {
     const make = <Key, Value>(same: LedgerOptions<Value>['same']): Ledger<Key, Value> => {
       const ledger = new Ledger<Key, Value>({ same, now });
-      ledger.doubtAll();
+      ledger.markAllUnknown();
       return ledger;
     };
     const apart = (): boolean => false;
@@ -51,7 +51,7 @@ export interface Held {
 
 /** What the kernel holds and should not, as far as is known, stays. */
 export function keepHeld<Key, Value>(ledger: Ledger<Key, Value>): void {
-  for (const key of [...ledger.owed()])
+  for (const key of [...ledger.pending()])
     if (ledger.desired(key) === undefined) ledger.desire(key, ledger.acknowledged.get(key));
 }
 

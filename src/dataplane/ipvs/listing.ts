@@ -10,7 +10,7 @@ import type {
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { addressesBeside, addressesOf } from '../link-addresses.js';
-import { isUsualNodePort } from '../footprint.js';
+import { isUsualNodePort } from '../removal/footprint.js';
 import { listedDestinations, type Destinations } from './destinations.js';
 import {
   packAddressText,
@@ -48,7 +48,7 @@ export interface Ownership {
   readonly excluded: readonly IPPrefix[];
 }
 
-/** What tells a proxy's virtual services from others. */
+/** By what a proxy's virtual services are known. */
 export interface Traces {
   /** Addresses of the node's other links. */
   readonly own: ReadonlySet<IPAddress>;

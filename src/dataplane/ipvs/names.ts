@@ -44,7 +44,7 @@ const SETS = {
   healthChecks: ['HEALTH-CHECK-NODE-PORT', 'bitmap:port'],
   /** Addresses on {@link LINK}. */
   addresses: ['IPVS-IPS', 'hash:ip'],
-  /** The rest are ours alone. Frontends that nobody reaches an endpoint by, for which new connections are refused. */
+  /** The rest are ours alone. Frontends by which no client reaches an endpoint, for which new connections are refused. */
   refusing: ['NO-ENDPOINTS', 'hash:ip,port'],
   /** Frontends for which all new connections are dropped, or all but those from pods: external policy Local. */
   dropping: ['NO-LOCAL', 'hash:ip,port'],

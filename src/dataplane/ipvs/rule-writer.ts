@@ -26,7 +26,7 @@ export interface RulePlan {
 
 /** The chains of one family: as they should be, and as the kernel acknowledged them. */
 export class RuleWriter {
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   private acknowledged: ChainStates | null = null;
   private readonly tables: Tables;
   rules = 0;

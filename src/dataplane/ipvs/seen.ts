@@ -30,10 +30,10 @@ export class Seen<Key> {
       return before?.version !== version || before?.digest !== digest;
     });
     if (unsure.length === 0) return false;
-    const doubtful = unsure.map(({ key }) => key);
-    if (await matter.differ(doubtful)) return true;
+    const unsureKeys = unsure.map(({ key }) => key);
+    if (await matter.differ(unsureKeys)) return true;
     // What was listed has this digest only if it was not changed in between.
-    const after = await matter.digests(doubtful);
+    const after = await matter.digests(unsureKeys);
     for (const [index, { key, version, digest }] of unsure.entries())
       if (after[index] === digest) seen.set(key, { version, digest });
     return false;

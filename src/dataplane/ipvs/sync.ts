@@ -13,7 +13,7 @@ export interface RuleSteps {
   readonly last: () => Promise<void>;
 }
 
-/** Sets by which connections are refused or dropped; `restricted` last, so that nobody who is admitted is kept out. */
+/** Sets by which connections are refused or dropped; `restricted` last, so that no admitted client is kept out. */
 const REFUSING: readonly SetRole[] = [
   'refusing',
   'dropping',
@@ -40,7 +40,7 @@ const OUTLASTING: readonly SetRole[] = [
 ];
 
 /**
- * Sends what is owed, in an order in which no connection goes wrong in between: refusals come before what they are for goes, and go after what they kept from
+ * Sends what is pending, in an order in which no connection goes wrong in between: refusals come before what they are for goes, and go after what they kept from
  * coming is there; a virtual service is there before packets are let through to it, and goes after none are any more; the address comes last and goes last, since
  * with it packets begin and end to come in.
  */
@@ -58,8 +58,8 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   await writer.services(
     added(services).filter((key) => services.acknowledged.has(key) || isNamed(virtualOf(key).address)),
   );
-  const lacking = [...services.owed()].filter((key) => isLacking(services, key));
-  const unready = new Set([...services.aside.keys(), ...lacking].map((key) => packVirtual(virtualOf(key))));
+  const lacking = [...services.pending()].filter((key) => isLacking(services, key));
+  const unready = new Set([...services.quarantined.keys(), ...lacking].map((key) => packVirtual(virtualOf(key))));
   for (const role of SET_ROLES) {
     const isReady = (key: ElementKey): boolean => !SERVING.has(role) || !unready.has(key);
     await writer.elements(role, added(elements[role]).filter(isReady));
@@ -77,7 +77,7 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   await rules.last();
   await writer.removals(removed(services));
   // Where one could not be removed its address stays, by which it is known.
-  const left = new Set([...removed(services), ...services.aside.keys()].map((key) => virtualOf(key).address));
+  const left = new Set([...removed(services), ...services.quarantined.keys()].map((key) => virtualOf(key).address));
   await writer.addresses(removed(addresses).filter((address) => !left.has(address)));
   for (const role of OUTLASTING)
     await writer.elements(
@@ -87,9 +87,9 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   for (const role of SERVING) await writer.elements(role, removed(elements[role]));
 }
 
-/** Keys that are to be sent: owed, or set aside and due again. */
+/** Keys that are to be sent: pending, or quarantined and due again. */
 function toSend<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
-  return [...ledger.owed(), ...ledger.due()];
+  return [...ledger.pending(), ...ledger.due()];
 }
 
 function added<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {

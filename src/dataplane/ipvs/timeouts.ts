@@ -4,7 +4,7 @@ import type { IpvsAddon, IpvsTimeouts } from '../../native/contract.js';
 import type { IpvsMessage } from './print.js';
 
 export interface TimeoutsReport {
-  /** What somebody else had changed since it was set. */
+  /** External changes since it was set. */
   readonly repairs: readonly string[];
   /** What the kernel does not take. */
   readonly problems: readonly string[];
@@ -17,7 +17,7 @@ export class Timeouts {
   private readonly wanted: IpvsTimeouts;
   private isSet = false;
 
-  /** @param onMessage hears of what is sent. */
+  /** @param onMessage called with what is sent. */
   constructor(
     private readonly addon: Pick<IpvsAddon, 'ipvsTimeouts' | 'ipvsSetTimeouts'>,
     { tcpTimeout, tcpFinTimeout, udpTimeout }: Pick<IpvsConfig, 'tcpTimeout' | 'tcpFinTimeout' | 'udpTimeout'>,
@@ -26,7 +26,7 @@ export class Timeouts {
     this.wanted = { tcp: seconds(tcpTimeout), tcpFin: seconds(tcpFinTimeout), udp: seconds(udpTimeout) };
   }
 
-  /** Whether somebody else has set others since they were set. */
+  /** Whether there was an external change since they were set. */
   async differ(): Promise<boolean> {
     return this.isSet && this.wrong(await this.addon.ipvsTimeouts()).length > 0;
   }

@@ -53,7 +53,7 @@ async function hasScheduler(
     const trial: IpvsOperation = { type: 'service', verb: 'new', service: TRIAL, state };
     const applied = await ipvs.ipvsApply([remove, trial, remove]);
     const refused = applied.refused.find(({ index }) => index === 1);
-    // Another process tries at this moment. A scheduler that is not there every virtual service tells of.
+    // Another process tries at this moment. Every virtual service reports a scheduler that is not there.
     if (refused === undefined || refused.errno === 'EEXIST') return true;
     if (refused.errno !== 'ENOENT') throw refused;
   } catch (error) {
@@ -79,7 +79,7 @@ export async function requireMatches(
     throw new ModeError(`this kernel has no match for rules to look at ip_vs and sets with: ${lacking.join(', ')}`);
 }
 
-/** A name that nobody has, so that a proxy at work is not disturbed. */
+/** A name that no proxy uses, so that a proxy at work is not disturbed. */
 const TRIAL_SET = 'KUBE-TRIAL';
 
 /** What the kernel lacks of sets and links: each type of set in the families is made and removed again, and the mode's link where there is none. */

@@ -9,8 +9,8 @@ export interface Looked {
 }
 
 /**
- * Tells of addresses that came or went: those on the mode's link are its own, and node ports answer on all others. What others do to virtual services and sets
- * the kernel tells nobody.
+ * Notifies of addresses that came or went: those on the mode's link are its own, and node ports answer on all others. The kernel does
+ * not notify of external changes to virtual services and sets.
  */
 export function watchAddresses(
   addon: Pick<RouteAddon, 'routeWatch'>,
@@ -25,7 +25,7 @@ export function watchAddresses(
       );
       if (told !== null && !ended) onChange({ families: [one.family], process: null, ...told });
     };
-    // Links come and go with every pod: one look at a time, and one more for all that was heard of meanwhile.
+    // Links come and go with every pod: one look at a time, and one more for all notifications that came meanwhile.
     let looked: Promise<unknown> = Promise.resolve();
     let isAsked = false;
     const end = addon.routeWatch(() => {

@@ -16,7 +16,7 @@ export interface WriterParts {
   readonly addon: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
   readonly family: Family;
   readonly ledgers: Ledgers;
-  /** Hears of what is sent. */
+  /** Called with what is sent. */
   readonly onMessage: (message: IpvsMessage) => void;
 }
 
@@ -30,7 +30,7 @@ export interface Sent {
 }
 
 /**
- * Errors by which the kernel says that it does not take an object as it is. Those that say that there is something else than was thought (EEXIST, ESRCH)
+ * Errors by which the kernel rejects an object as it is. Those by which there is something else than was thought (EEXIST, ESRCH)
  * and those that may pass (ENOMEM) are not among them.
  */
 const REFUSALS: ReadonlySet<string> = new Set([
@@ -48,7 +48,7 @@ function refusalOf(error: NativeError): string | null {
   return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
 }
 
-/** The same of an address that was to be added: the link may have no IPv6. IPv4 cannot be disabled so, and what keeps it out is somebody's policy. */
+/** The same of an address that was to be added: the link may have no IPv6. IPv4 cannot be disabled so, and what keeps it out is a policy. */
 function addressRefusalOf(error: NativeError, family: Family): string | null {
   return error.errno === 'EACCES' && family === 'IPv6' ? `${error.message}: ${NO_IPV6}` : refusalOf(error);
 }
@@ -57,8 +57,8 @@ function addressRefusalOf(error: NativeError, family: Family): string | null {
 const NO_IPV6 = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 there`;
 
 /**
- * Sends what ledgers owe, kind by kind, and enters the kernel's answers. No message of these subsystems waits for another, so what one object is refused
- * for keeps no other from being done: an object that the kernel does not take is set aside, and any other failure rejects once all else was sent.
+ * Sends what ledgers have pending, kind by kind, and enters the kernel's answers. No message of these subsystems waits for another, so what one object is refused
+ * for keeps no other from being done: an object that the kernel does not take is quarantined, and any other failure rejects once all else was sent.
  */
 export class Writer {
   sent: Sent = { transactions: 0, objects: 0, bytes: 0 };
@@ -67,7 +67,7 @@ export class Writer {
   constructor(private readonly parts: WriterParts) {}
 
   /** Rejects with the first failure since the last call. */
-  settle(): void {
+  finish(): void {
     const [first] = this.failures;
     this.failures = [];
     if (first !== undefined) throw first instanceof Error ? first : new Error(messageOf(first));
@@ -235,7 +235,7 @@ export class Writer {
     for (const error of errors) {
       const { operation, group } = operations[error.index ?? -1] ?? {};
       const key = group?.[error.element ?? -1];
-      // Somebody else was faster.
+      // An external change came first.
       if (error.errno === (operation?.type === 'add' ? 'EEXIST' : 'EADDRNOTAVAIL')) continue;
       if (key === undefined) this.failures.push(error);
       else if (operation?.type === 'add') this.refuse(ledger, key, undefined, error, addressRefusalOf(error, family));
@@ -248,7 +248,7 @@ export class Writer {
     return this.parts.addon.ipvs.ipvsApply(operations);
   }
 
-  /** One call, after which its keys are as desired but for those it answers errors for. When it rejects nobody knows. */
+  /** One call, after which its keys are as desired but for those it answers errors for. When it rejects they are unknown. */
   private async exchange<Key, Value>(
     ledger: Ledger<Key, Value>,
     keys: readonly Key[],
@@ -277,7 +277,7 @@ export class Writer {
   ): void {
     ledger.readBack(key, held);
     if (reason === null) this.failures.push(error);
-    else ledger.setAside(key, reason);
+    else ledger.quarantine(key, reason);
   }
 
   private count(objects: number, bytes: number): void {

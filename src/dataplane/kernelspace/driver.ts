@@ -3,7 +3,7 @@ import type { HnsNetworkChoice } from '../../config/hns-network.js';
 import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import { EndedError, type AsideFrontend, type Inspection } from '../contract.js';
+import { EndedError, type QuarantinedFrontend, type Inspection } from '../contract.js';
 import {
   NOTHING_SENT,
   type Delivered,
@@ -15,12 +15,12 @@ import {
 import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
-import { asideFrontends } from './asides.js';
+import { quarantinedFrontends } from './quarantined-frontends.js';
 import { readBalancer, sameBalancer, type Balancer } from './balancers.js';
 import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
 import { dumpHns } from './dump.js';
 import { EndpointSet } from './endpoints.js';
-import { Ledgers, pending } from './ledgers.js';
+import { Ledgers, toSend } from './ledgers.js';
 import {
   findNetwork,
   listBalancers,
@@ -50,7 +50,7 @@ export interface KernelspaceOptions extends KernelspaceSettings {
   readonly interfaceMac: (address: IPAddress) => string | null;
   /** Of all families. */
   readonly modifying: Modifying;
-  /** Whether somebody calls {@link KernelspaceDriver.stirred} when a network comes or goes. */
+  /** Whether HNS's notifications call {@link KernelspaceDriver.stirred} when a network comes or goes. */
   readonly tellsNetworks?: () => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
@@ -70,7 +70,7 @@ export interface Look {
   readonly balancers: Balancers;
 }
 
-/** No more of what nobody needs is removed in one sync. */
+/** No more of what is not needed any more is removed in one sync. */
 const MOST_REMOVALS = 100;
 /** Times that HNS is written to in one sync: what is there in another shape goes first, and what takes its place comes then. */
 const ROUNDS = 3;
@@ -92,7 +92,7 @@ export class KernelspaceDriver implements Driver<Look> {
   private problems: readonly string[] = [];
   /** Calls and operations before the sync under way. */
   private before = { calls: 0, operations: 0 };
-  /** The last sync did not remove all that nobody needs. */
+  /** The last sync did not remove all that is not needed any more. */
   private removalsLeft = false;
   /** When it is to be looked for endpoints that are awaited; null: none is. */
   private awaitedAt: number | null = null;
@@ -164,7 +164,7 @@ export class KernelspaceDriver implements Driver<Look> {
     this.kept.clear();
   }
 
-  /** None: HNS has connections of its own, which nobody can list or remove (behaviour WK-11). */
+  /** None: HNS has connections of its own, which cannot be listed or removed (behaviour WK-11). */
   going(): readonly FrontendKey[] {
     return [];
   }
@@ -210,13 +210,13 @@ export class KernelspaceDriver implements Driver<Look> {
       this.removalsLeft = await this.send();
       if (writer.isOutdated) return null;
     }
-    writer.settle();
+    writer.finish();
     this.awaitedAt = this.endpoints.lookAt();
     const [transactions, elementOperations] = [writer.calls - before.calls, writer.operations - before.operations];
     return { sent: { ...NOTHING_SENT, transactions, elementOperations } };
   }
 
-  /** What nobody needs goes with what is delivered. */
+  /** What is not needed any more goes with what is delivered. */
   tidy(): Promise<Tidied> {
     return Promise.resolve({ problems: this.problems });
   }
@@ -327,7 +327,7 @@ export class KernelspaceDriver implements Driver<Look> {
     const { network, endpoints, touched, desired, reader: hcn } = this;
     if (network === null) return;
     endpoints.desire(network, touched.addresses);
-    const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
+    const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isPending(key));
     if (network.isOverlay && isNew) {
       const found = (await this.findNetwork()) ?? network;
       if (!sameNetwork(found, network)) this.touchEverything(found);
@@ -394,18 +394,18 @@ export class KernelspaceDriver implements Driver<Look> {
   private async sendServices(network: Network): Promise<boolean> {
     const { writer, ledgers, touched, desired } = this;
     const { endpoints, balancers } = ledgers;
-    const missing = new Set(pending(endpoints));
+    const missing = new Set(toSend(endpoints));
     for (const key of missing) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
     const make = async (keys: Iterable<EndpointKey>): Promise<void> => {
       const made = [...keys].filter((key) => missing.delete(key) && !endpoints.acknowledged.has(key));
       await writer.makeEndpoints(network, made);
     };
-    for (const key of pending(balancers)) touched.frontends.add(key);
+    for (const key of toSend(balancers)) touched.frontends.add(key);
     const all = [...touched.frontends];
     const goes = (key: BalancerKey): boolean => desired.get(key) === undefined;
     this.desireBalancers(network, all.filter(goes));
-    const going = pending(balancers).filter((key) => balancers.desired(key) === undefined && goes(key));
-    const shrunk = pending(balancers).filter((key) => balancers.desired(key) !== undefined && goes(key));
+    const going = toSend(balancers).filter((key) => balancers.desired(key) === undefined && goes(key));
+    const shrunk = toSend(balancers).filter((key) => balancers.desired(key) !== undefined && goes(key));
     for (const keys of parts([...going.slice(0, MOST_REMOVALS), ...shrunk], () => 1))
       await this.batch(() => writer.balancers(keys));
     if (this.sourceVip !== null) await make([this.sourceVip]);
@@ -418,8 +418,8 @@ export class KernelspaceDriver implements Driver<Look> {
     for (const keys of parts(coming, (key) => 1 + needs(key).length)) {
       await this.batch(() => make(keys.flatMap(needs)));
       this.desireBalancers(network, keys);
-      const owed = new Set(pending(balancers));
-      await this.batch(() => writer.balancers(keys.filter((key) => owed.has(key))));
+      const pending = new Set(toSend(balancers));
+      await this.batch(() => writer.balancers(keys.filter((key) => pending.has(key))));
     }
     for (const keys of parts([...missing], () => 1)) await this.batch(() => make(keys));
     return going.length > MOST_REMOVALS;
@@ -471,7 +471,7 @@ export class KernelspaceDriver implements Driver<Look> {
     for (const key of this.checkModified(looked)) ledgers.balancers.readBack(key, looked.get(key));
   }
 
-  /** Answers those of the load balancers that HNS said it has changed, and that are as they were. */
+  /** Answers those of the load balancers that HNS reported as changed, and that are as they were. */
   private checkModified(looked: ReadonlyMap<BalancerKey, Balancer>): readonly BalancerKey[] {
     const { modifying } = this.options;
     const { acknowledged } = this.ledgers.balancers;
@@ -490,10 +490,10 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Those that no load balancer uses any more. Answers whether one is to be made anew, and whether more have to go. */
   private async removeEndpoints(): Promise<{ readonly isReplaced: boolean; readonly left: boolean }> {
     const { endpoints, endpointIds, balancers } = this.ledgers;
-    const going = pending(endpoints).filter((key) => endpoints.acknowledged.has(key));
+    const going = toSend(endpoints).filter((key) => endpoints.acknowledged.has(key));
     if (going.length === 0) return { isReplaced: false, left: false };
     const inUse = new Set(this.othersEndpoints);
-    for (const key of [...balancers.owed(), ...balancers.aside.keys(), ...this.kept])
+    for (const key of [...balancers.pending(), ...balancers.quarantined.keys(), ...this.kept])
       for (const id of balancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
     const unused = going.filter((key) => !inUse.has(endpointIds.get(key) ?? ''));
     const now = unused.slice(0, MOST_REMOVALS);
@@ -502,10 +502,10 @@ export class KernelspaceDriver implements Driver<Look> {
     return { isReplaced, left: unused.length > now.length };
   }
 
-  quarantined(): readonly AsideFrontend[] {
+  quarantined(): readonly QuarantinedFrontend[] {
     const { ledgers, desired, endpoints } = this;
     const { now } = this.options;
-    return asideFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName: this.networkName });
+    return quarantinedFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName: this.networkName });
   }
 
   /** Removes everything of the mode's, by a driver that does nothing else; nothing there is success. */
@@ -521,9 +521,9 @@ export class KernelspaceDriver implements Driver<Look> {
     );
     for (const key of unused) ledgers.endpoints.desire(key, undefined);
     await writer.removeEndpoints(unused);
-    writer.settle();
+    writer.finish();
     this.network = network;
-    const [refused] = [...ledgers.balancers.aside.values(), ...ledgers.endpoints.aside.values()];
+    const [refused] = [...ledgers.balancers.quarantined.values(), ...ledgers.endpoints.quarantined.values()];
     if (refused !== undefined) throw new Error(refused.reason);
   }
 }

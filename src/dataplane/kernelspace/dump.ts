@@ -63,7 +63,7 @@ function isThere(address: IPAddress, { idOf, nodeAddress }: Resolution): boolean
 function addressesById({ found, ids }: Endpoints): ReadonlyMap<string, IPAddress> {
   const all = new Map<string, IPAddress>();
   for (const [address, id] of found) all.set(id, address);
-  for (const [key, id] of ids) if (!key.startsWith('stray ')) all.set(id, key as IPAddress);
+  for (const [key, id] of ids) if (!key.startsWith('unexpected ')) all.set(id, key as IPAddress);
   return all;
 }
 
@@ -73,7 +73,7 @@ function printHeld(
   { endpoints, internalPort: port, portFlags, distribution }: Balancer,
   addresses: ReadonlyMap<string, IPAddress>,
 ): readonly string[] {
-  if (key.startsWith('stray ')) return [`${family} load-balancer ${key}`];
+  if (key.startsWith('unexpected ')) return [`${family} load-balancer ${key}`];
   const head = `${family} frontend ${key}`;
   const there = endpoints.flatMap((id) => {
     const address = addresses.get(id);

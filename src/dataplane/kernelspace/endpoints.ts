@@ -28,7 +28,7 @@ export interface EndpointParts {
 }
 
 /**
- * Says to the ledger which endpoints are to be made, and knows the id of the one at an address. Those of pods on this node are made by whoever starts pods: HNS
+ * Sets in the ledger which endpoints are to be made, and knows the id of the one at an address. Those of pods on this node are made by the container runtime: HNS
  * may learn of them later than the plan, and until then they are awaited.
  */
 export class EndpointSet {
@@ -48,7 +48,7 @@ export class EndpointSet {
   /** A look at all that HNS has. */
   update(endpoints: Endpoints): void {
     this.found = new Map(endpoints.found);
-    this.seen = new Set(settled(endpoints));
+    this.seen = new Set(steadyEndpoints(endpoints));
   }
 
   /**
@@ -64,7 +64,7 @@ export class EndpointSet {
     this.seen = new Set(ids.filter((id) => this.seen.has(id)));
     if (others.length === 0) return changed;
     const looked = await listEndpoints(hcn, this.parts.family, network, others);
-    for (const id of settled(looked)) this.seen.add(id);
+    for (const id of steadyEndpoints(looked)) this.seen.add(id);
     for (const [address, id] of looked.found) {
       if (this.found.has(address)) continue;
       this.found.set(address, id);
@@ -76,14 +76,14 @@ export class EndpointSet {
   /** Of endpoints at these addresses that were on this node, and that the plan has elsewhere by now, some may have gone. Answers the addresses of those. */
   async forgetGone(hcn: Pick<HcnAddon, 'hcnList'>, addresses: Iterable<EndpointKey>): Promise<IPAddress[]> {
     const { ownEndpoints } = this.parts.table();
-    const doubtful = new Map<IPAddress, string>();
+    const unsureKeys = new Map<IPAddress, string>();
     for (const key of addresses) {
       const id = this.found.get(key as IPAddress);
-      if (id !== undefined && !ownEndpoints.has(key as IPAddress)) doubtful.set(key as IPAddress, id);
+      if (id !== undefined && !ownEndpoints.has(key as IPAddress)) unsureKeys.set(key as IPAddress, id);
     }
-    if (doubtful.size === 0) return [];
-    const there = new Set((await hcn.hcnList('endpoint', [...doubtful.values()])).map(({ id }) => id));
-    const gone = [...doubtful].flatMap(([address, id]) => (there.has(id) ? [] : [address]));
+    if (unsureKeys.size === 0) return [];
+    const there = new Set((await hcn.hcnList('endpoint', [...unsureKeys.values()])).map(({ id }) => id));
+    const gone = [...unsureKeys].flatMap(([address, id]) => (there.has(id) ? [] : [address]));
     for (const address of gone) this.found.delete(address);
     return gone;
   }
@@ -111,7 +111,7 @@ export class EndpointSet {
     const found = this.found.get(address);
     if (found !== undefined) return found;
     const { endpoints, endpointIds } = this.parts.ledgers;
-    const isRight = endpoints.acknowledged.has(address) && !endpoints.isOwed(address);
+    const isRight = endpoints.acknowledged.has(address) && !endpoints.isPending(address);
     return isRight ? (endpointIds.get(address) ?? null) : null;
   }
 
@@ -139,7 +139,7 @@ export class EndpointSet {
       if (isUsed && isOwn && !isFound && !isHost) this.await(address);
       else this.awaited.delete(address);
       const remote = isUsed && !isOwn && !isFound ? this.remote(network, address) : undefined;
-      // One that serves no more is made for nobody, and stays as long as it has connections to end.
+      // One that serves no more is not made, and stays as long as it has connections to end.
       const left = this.parts.desired.isLeaving(address) && !isFound ? endpoints.acknowledged.get(key) : undefined;
       endpoints.desire(key, own ?? remote ?? left);
     }
@@ -187,7 +187,7 @@ export class EndpointSet {
 }
 
 /** Those whose address is known, and those that are elsewhere: one without an address may get it yet. */
-function settled({ found, ids, onNetwork, all }: Endpoints): readonly string[] {
+function steadyEndpoints({ found, ids, onNetwork, all }: Endpoints): readonly string[] {
   const addressed = new Set([...found.values(), ...ids.values()]);
   return [...all].filter((id) => addressed.has(id) || !onNetwork.has(id));
 }

@@ -13,8 +13,8 @@ export class Ledgers {
   constructor(now: () => number) {
     this.endpoints = new Ledger({ same: sameEndpoint, now });
     this.balancers = new Ledger({ same: sameBalancer, now });
-    this.endpoints.doubtAll();
-    this.balancers.doubtAll();
+    this.endpoints.markAllUnknown();
+    this.balancers.markAllUnknown();
   }
 
   /** What HNS was seen to hold. */
@@ -57,7 +57,7 @@ function fill<Key>(ids: Map<Key, string>, listed: ReadonlyMap<Key, string>): voi
   for (const [key, id] of listed) ids.set(key, id);
 }
 
-/** What is owed, with what was refused and whose time has come. */
-export function pending<Key>(ledger: { owed(): Iterable<Key>; due(): readonly Key[] }): readonly Key[] {
-  return [...ledger.owed(), ...ledger.due()];
+/** What is pending, with what was refused and whose time has come. */
+export function toSend<Key>(ledger: { pending(): Iterable<Key>; due(): readonly Key[] }): readonly Key[] {
+  return [...ledger.pending(), ...ledger.due()];
 }

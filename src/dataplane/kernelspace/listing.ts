@@ -20,7 +20,7 @@ import {
 } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
-import { isUsualNodePort } from '../footprint.js';
+import { isUsualNodePort } from '../removal/footprint.js';
 import { endpointsOf, familyOfBalancer, readBalancer, type Balancer } from './balancers.js';
 import { objects, text, whole } from './members.js';
 import { isOwnId, isProxyMac, normalMac } from './names.js';
@@ -60,8 +60,8 @@ export interface MadeEndpoint {
 }
 
 /** By address; what has an address that another has already is found by its id. */
-export type EndpointKey = IPAddress | `stray ${string}`;
-/** A {@link FrontendKey}; `stray ID` for what has a frontend that another has already, or none. */
+export type EndpointKey = IPAddress | `unexpected ${string}`;
+/** A {@link FrontendKey}; `unexpected ID` for what has a frontend that another has already, or none. */
 export type BalancerKey = string;
 
 export interface Endpoints {
@@ -99,7 +99,7 @@ export interface Ownership {
 /**
  * Null: there is none.
  *
- * @throws when there are several: which is the pods' nobody can tell.
+ * @throws when there are several: which one is the pods' is unknown.
  */
 export async function findNetwork(addon: Pick<HcnAddon, 'hcnList'>, choice: HnsNetworkChoice): Promise<Network | null> {
   const networks = await addon.hcnList('network', null);
@@ -182,7 +182,7 @@ export async function listEndpoints(
         continue;
       }
       const isOdd = !isNear || made.has(address) || macs.has(state.mac);
-      const key: EndpointKey = isOdd ? `stray ${id}` : address;
+      const key: EndpointKey = isOdd ? `unexpected ${id}` : address;
       // Endpoints of Services' addresses share the node's.
       if (isProxyMac(state.mac)) macs.add(state.mac);
       made.set(key, state);
@@ -231,7 +231,7 @@ export async function listBalancers(
       for (const endpoint of endpointsOf(listed.properties)) othersEndpoints.add(endpoint);
       continue;
     }
-    const key: BalancerKey = read === null || made.has(read.key) ? `stray ${listed.id}` : read.key;
+    const key: BalancerKey = read === null || made.has(read.key) ? `unexpected ${listed.id}` : read.key;
     made.set(key, read?.balancer ?? UNREADABLE);
     ids.set(key, listed.id);
   }

@@ -1,4 +1,4 @@
-import { NO_FOOTPRINT } from '../footprint.js';
+import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 
 // What works is loaded where it is used.

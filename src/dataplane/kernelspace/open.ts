@@ -3,7 +3,7 @@ import type { Family } from '../../base/ip.js';
 import type { KernelspaceConfig } from '../../config/config.js';
 import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
-import { NO_FOOTPRINT } from '../footprint.js';
+import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
 import { Reconciler } from '../reconciler.js';
 import { KernelspaceDriver, type FamilySettings, type Look } from './driver.js';

@@ -32,7 +32,7 @@ const PAUSE_MS = 1000;
  *
  * @param pause waits so many milliseconds.
  * @param onWaiting called once, when HNS is not there yet.
- * @throws what HNS said last, when it takes too long, and what will not pass.
+ * @throws what HNS answered last, when it takes too long, and what will not pass.
  */
 export async function waitForHns<T>(
   ask: () => Promise<T>,

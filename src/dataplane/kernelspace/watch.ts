@@ -12,11 +12,11 @@ export interface Looked {
 }
 
 /**
- * Tells of a network that went or came back, as soon as HNS tells of networks. What others do to endpoints and load balancers HNS tells nobody.
+ * Notifies of a network that went or came back, as soon as HNS notifies of networks. HNS does not notify of external changes to endpoints and load balancers.
  */
 export class NetworkWatch {
   private isListening = false;
-  /** Asks HNS to tell; null: nobody wants to know. */
+  /** Asks HNS to notify; null: there is no subscriber. */
   private ask: (() => void) | null = null;
   private askAgainAt = -Infinity;
   private waitMs: number = ASK_AGAIN_MS.first;
@@ -28,7 +28,7 @@ export class NetworkWatch {
     private readonly now: () => number,
   ) {}
 
-  /** Whether HNS tells of networks. Where it does not it is asked again, ever more rarely; until then somebody has to look. */
+  /** Whether HNS notifies of networks. Where it does not it is asked again, ever more rarely; until then networks are polled. */
   tells(): boolean {
     if (!this.isListening && this.now() >= this.askAgainAt) this.ask?.();
     return this.isListening;
@@ -50,7 +50,7 @@ export class NetworkWatch {
         if (ended) return;
         if (networks || disconnected) look(disconnected);
         if (!disconnected) return;
-        // It hears nothing more.
+        // Nothing more is received.
         this.isListening = false;
         ask();
       });

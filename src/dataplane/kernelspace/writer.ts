@@ -21,7 +21,7 @@ export interface WriterParts {
   readonly modifying: Modifying;
   /** Whether HNS may change the load balancer in place, where it can. */
   readonly inPlace: (key: BalancerKey) => boolean;
-  /** Hears of what is sent. */
+  /** Called with what is sent. */
   readonly onOperations: (operations: readonly HcnOperation[]) => void;
 }
 
@@ -58,16 +58,16 @@ function is(codes: ReadonlySet<string>, { errno }: NativeError): boolean {
 }
 
 /**
- * Sends what the ledgers owe, and enters HNS's answers. Each operation has an answer of its own, so what one object is refused for keeps no other from being
- * done: an object that HNS does not take is set aside, and a failure that may pass rejects once all else was sent.
+ * Sends what the ledgers have pending, and enters HNS's answers. Each operation has an answer of its own, so what one object is refused for keeps no other from being
+ * done: an object that HNS does not take is quarantined, and a failure that may pass rejects once all else was sent.
  */
 export class Writer {
   /** Calls that changed something, and operations of them. */
   calls = 0;
   operations = 0;
-  /** Whether something was refused because HNS holds something else than was thought: it is still owed, and HNS has to be read. */
+  /** Whether something was refused because HNS holds something else than was thought: it is still pending, and HNS has to be read. */
   isOutdated = false;
-  /** Load balancers that HNS said it has changed in place and that nobody has looked at since, as they were before. */
+  /** Load balancers that HNS reported as changed in place and that were not listed since, as they were before. */
   readonly modified = new Map<BalancerKey, Balancer>();
   private readonly failures: unknown[] = [];
   private isRead = false;
@@ -82,7 +82,7 @@ export class Writer {
   }
 
   /** Throws the first failure since {@link begin}. */
-  settle(): void {
+  finish(): void {
     const [first] = this.failures.splice(0);
     if (first !== undefined) throw first instanceof Error ? first : new Error(messageOf(first));
   }
@@ -100,7 +100,7 @@ export class Writer {
     });
   }
 
-  /** Removes endpoints, also those that are to be others: they are then owed again. */
+  /** Removes endpoints, also those that are to be others: they are then pending again. */
   async removeEndpoints(keys: readonly EndpointKey[]): Promise<void> {
     const { endpoints, endpointIds } = this.parts.ledgers;
     const jobs = keys.map((key) => ({
@@ -142,7 +142,7 @@ export class Writer {
       }
       if (refusal === null) return;
       this.refuseBalancer(key, held, refusal, operations[0]?.type === 'modify');
-      const isLost = before !== undefined && held === undefined && balancers.aside.has(key);
+      const isLost = before !== undefined && held === undefined && balancers.quarantined.has(key);
       if (isLost && balancers.desired(key) !== undefined) lost.push({ key, before, reason: refusal.message });
     });
     await this.putBack(lost);
@@ -203,7 +203,7 @@ export class Writer {
     this.refuse(balancers, key, held, error);
   }
 
-  /** One call, after which its keys are as desired but for what `enter` says of the answers. When it rejects nobody knows. */
+  /** One call, after which its keys are as desired but for what `enter` makes of the answers. When it rejects they are unknown. */
   private async exchange<Key, Value, Job extends { readonly key: Key; readonly operations: readonly HcnOperation[] }>(
     ledger: Ledger<Key, Value>,
     jobs: readonly Job[],
@@ -232,7 +232,7 @@ export class Writer {
     ledger.readBack(key, held);
     if (isPassing(error)) this.failures.push(error);
     else if (is(OUTDATED, error) && !this.isRead) this.isOutdated = true;
-    else ledger.setAside(key, error.message);
+    else ledger.quarantine(key, error.message);
   }
 }
 

@@ -8,7 +8,7 @@ import { SET } from './names.js';
 import { objectsOfChain } from './structure.js';
 import type { FrontendStep } from './sync-plan.js';
 
-/** Whose element it was that the kernel refused; null when the error tells of none. Every key that concerns one frontend ends with the frontend's. */
+/** Whose element it was that the kernel refused; null when the error names none. Every key that concerns one frontend ends with the frontend's. */
 export function refusedFrontend(
   family: Family,
   operations: readonly NftOperation[],
@@ -25,7 +25,7 @@ export function refusedFrontend(
   return nodePorts ? unpackFrontend(family, packed) : unpackClientKey(family, packed);
 }
 
-/** Whether what was refused is that the note of a gone frontend's flows goes. It is in nobody's way: the frontend itself may be there again. */
+/** Whether what was refused is that the note of a gone frontend's flows goes. Nothing depends on it: the frontend itself may be there again. */
 export function isNoteRemoval(error: unknown): boolean {
   return isNativeError(error) && /^delete element stale-(?:nodeport-)?flows\b/.test(error.object ?? '');
 }

@@ -35,7 +35,7 @@ export interface ServiceClass {
   readonly size: number;
   /** The same for the local endpoints; only with `external-local`, otherwise 0. */
   readonly localSize: number;
-  /** When attempts go on that nobody answers; null: as the node has it. */
+  /** When unanswered attempts go to another endpoint; null: as the node has it. */
   readonly retry: RetryClass | null;
   /** Whether clients are looked for first, who are remembered at an endpoint. */
   readonly sticky: boolean;

@@ -19,7 +19,7 @@ import { noKeys, type TableLedger } from './table-ledger.js';
 /** So many frontends one sync finds in parts that are refused, in so many transactions. The next sync goes on from there. */
 const MOST_FOUND = 256;
 const MOST_ATTEMPTS = 1024;
-/** So many frontends that are set aside one sync tries again, and so many it restores: those of the next do not wait for more. */
+/** So many frontends that are quarantined one sync tries again, and so many it restores: those of the next do not wait for more. */
 const MOST_RETRIES = 16;
 
 export interface DeliveryParts {
@@ -44,7 +44,7 @@ export interface Delivered {
 
 const NOTHING: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
 
-/** What was refused, and whom it concerns: the frontend whose element it was, or those that need the chain, set or map. */
+/** What was refused, and the frontends that it concerns: the one whose element it was, or those that need the chain, set or map. */
 interface Refusal {
   readonly error: unknown;
   readonly frontends: ReadonlySet<FrontendKey>;
@@ -52,8 +52,8 @@ interface Refusal {
 
 /**
  * Brings the kernel to what a table calls for, past the frontends that it refuses. One refusal proves little: what is in the kernel may not be what the
- * ledger says. So an incremental sync fails with it, and the next one compares everything. Whom that one is refused for is found by dividing it (culprits.ts),
- * and set aside: from then on only their own transactions have to do with them.
+ * ledger says. So an incremental sync fails with it, and the next one compares everything. The frontends that it is refused for are found by dividing it (culprits.ts),
+ * and quarantined: from then on only their own transactions have to do with them.
  */
 export class Delivery {
   /** The last comparison was refused, and the refusal named no frontend. */
@@ -62,9 +62,9 @@ export class Delivery {
   constructor(private readonly parts: DeliveryParts) {}
 
   /**
-   * All of the scope but for what is set aside.
+   * All of the scope but for what is quarantined.
    *
-   * @param compared whether the ledger is what the kernel was just seen to hold: then whom it refuses does not stop the others.
+   * @param compared whether the ledger is what the kernel was just seen to hold: then those that it refuses do not stop the others.
    */
   async deliver(table: FamilyTable, scope: SyncScope, compared: boolean): Promise<Delivered> {
     // There are only so many chains, and the next sync would meet them all again.
@@ -94,7 +94,7 @@ export class Delivery {
     }
   }
 
-  /** Frontends that are set aside and whose time has come, each alone: what was sent for those that the kernel took, and which they are. */
+  /** Frontends that are quarantined and whose time has come, each alone: what was sent for those that the kernel took, and which they are. */
   async retry(table: FamilyTable): Promise<{ readonly sent: readonly Sent[]; readonly taken: readonly FrontendKey[] }> {
     const { ledger, clients } = this.parts;
     const sent: Sent[] = [];
@@ -106,9 +106,9 @@ export class Delivery {
         taken.push(key);
       } catch (error) {
         clients.keep(key);
-        ledger.setAside(key, messageOf(error));
+        ledger.quarantine(key, messageOf(error));
         await this.makeSure();
-        // It may be nobody's fault, and cost a listing each time.
+        // It may be no frontend's fault, and cost a listing each time.
         if (!isRefusal(error)) return { sent, taken };
       }
     }
@@ -117,7 +117,7 @@ export class Delivery {
         await this.sendNotes([key]);
         taken.push(key);
       } catch (error) {
-        ledger.staleFlows.setAside(key, messageOf(error));
+        ledger.staleFlows.quarantine(key, messageOf(error));
         await this.makeSure();
         if (!isRefusal(error)) break;
       }
@@ -125,7 +125,7 @@ export class Delivery {
     return { sent, taken };
   }
 
-  /** Brings back what an external change altered of frontends that are set aside, where the kernel takes it; what was sent. */
+  /** Brings back what an external change altered of frontends that are quarantined, where the kernel takes it; what was sent. */
   async restore(table: FamilyTable): Promise<readonly Sent[]> {
     const { ledger } = this.parts;
     const sent: Sent[] = [];
@@ -159,7 +159,7 @@ export class Delivery {
       }
     };
     const { found, tooMany } = await findCulprits(keys, { attempt, ...LIMITS });
-    for (const [key, { error }] of found) ledger.staleFlows.setAside(key, messageOf(error));
+    for (const [key, { error }] of found) ledger.staleFlows.quarantine(key, messageOf(error));
     if (tooMany !== null) throw tooMany.error;
   }
 
@@ -185,7 +185,7 @@ export class Delivery {
   }
 
   /**
-   * Brings all of the scope but for the frontends that are refused even by themselves, which it sets aside.
+   * Brings all of the scope but for the frontends that are refused even by themselves, which it quarantines.
    *
    * @param rebuild whether the first that is taken makes the table anew.
    * @param refusal of the whole: thrown when it is no frontend's.
@@ -208,15 +208,16 @@ export class Delivery {
         }
       }
     };
-    const isConcerned = (key: FrontendKey): boolean => ledger.frontends.isOwed(key) || ledger.staleFlows.isOwed(key);
+    const isConcerned = (key: FrontendKey): boolean =>
+      ledger.frontends.isPending(key) || ledger.staleFlows.isPending(key);
     const candidates = [...scope.frontends].filter((key) => rebuild || isConcerned(key));
     if (!rebuild && (await attempt([])) !== null) throw refusal;
     const { found, tooMany } = await findCulprits(candidates, { attempt, ...LIMITS });
-    // What refuses everything by now is nobody's fault.
+    // What refuses everything by now is no frontend's fault.
     if (found.length > 0) await this.parts.probe();
     for (const [key, { error }] of found) {
       clients.keep(key);
-      ledger.setAside(key, messageOf(error));
+      ledger.quarantine(key, messageOf(error));
     }
     if (tooMany !== null) throw tooMany.error;
     return sum(sent);

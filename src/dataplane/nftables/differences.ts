@@ -30,7 +30,7 @@ export function differences(
   for (const [kind, field] of ADDRESS_SETS) {
     compareMaps(lines, kind, known[field], listed[field], () => true, isIn(uncertain?.[field]));
   }
-  for (const stray of listed.strays.values()) lines.push(`element of ${stray.set} is not ours`);
+  for (const element of listed.unexpected.values()) lines.push(`element of ${element.set} is not ours`);
   return lines.length <= LIMIT ? lines : [...lines.slice(0, LIMIT), `… and ${lines.length - LIMIT} more`];
 }
 

@@ -4,7 +4,7 @@ import type { NftablesAddon, NftTableListing, NftTransaction } from '../../nativ
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import type {
   AffinityQuestion,
-  AsideFrontend,
+  QuarantinedFrontend,
   ConnectionResets,
   Inspection,
   Limitation,
@@ -102,7 +102,7 @@ class NftablesDriver implements Driver<ListedTable> {
   ) {
     this.structure = new Structure(addon, family, countsRefused);
     this.ledger = new TableLedger(now, (name) => this.structure.isStatic(name));
-    this.ledger.doubtAll();
+    this.ledger.markAllUnknown();
     this.timeouts = new TimeoutSupport(addon, family, conntrackTimeouts);
     const counted = {
       nftElements: (...parameters: Parameters<Addon['nftElements']>) => addon.nftElements(...parameters),
@@ -133,7 +133,7 @@ class NftablesDriver implements Driver<ListedTable> {
     this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, lister, onKeys });
     this.notes = {
       // Of those that are quarantined the flows are gone.
-      keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.aside.has(key)),
+      keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.quarantined.has(key)),
       remove: (keys, compared) => this.delivery.forgetFlows(keys, compared),
     };
   }
@@ -158,7 +158,7 @@ class NftablesDriver implements Driver<ListedTable> {
   desire(table: FamilyTable, change: TableChange): void {
     const { ledger } = this;
     ledger.noteRemoved(table, change);
-    this.pending = ledger.owed(change);
+    this.pending = ledger.pending(change);
     ledger.lookAtChange(table, change);
     this.looked = this.pending.frontends;
     this.looksAtAll = false;
@@ -206,7 +206,7 @@ class NftablesDriver implements Driver<ListedTable> {
   async deliver({ table, change, full }: SyncScope): Promise<Delivered> {
     const { ledger, delivery, clients } = this;
     // Most changes are of one family and come to both.
-    if (!this.looksAtAll && isEmpty(change) && ledger.settled) return { sent: NOTHING_SENT };
+    if (!this.looksAtAll && isEmpty(change) && ledger.isSteady) return { sent: NOTHING_SENT };
     const looked = this.lookAtTimeouts(table, full || change.node);
     // A change is sent in the turn in which it comes.
     if (looked !== null) await looked;
@@ -215,11 +215,11 @@ class NftablesDriver implements Driver<ListedTable> {
     if (full) this.chainsRefused = delivered.refusedChains.length > 0;
     if (this.chainsRefused) this.lister.distrust();
     const restored = ledger.frontends.damaged.size === 0 ? [] : await delivery.restore(table);
-    const retried = ledger.hasAside ? await delivery.retry(table) : { sent: [], taken: [] };
-    const { aside: beside } = await clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
+    const retried = ledger.hasQuarantined ? await delivery.retry(table) : { sent: [], taken: [] };
+    const { background } = await clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
     const sent = sum([delivered.sent, ...restored, ...retried.sent]);
     const { refusedChains } = delivered;
-    return { sent, refusedChains, released: retried.taken, ...(beside === undefined ? {} : { beside }) };
+    return { sent, refusedChains, released: retried.taken, ...(background === undefined ? {} : { background }) };
   }
 
   async tidy({ full }: SyncScope): Promise<Tidied> {
@@ -231,7 +231,7 @@ class NftablesDriver implements Driver<ListedTable> {
     return { problems: [...problems, ...(await this.unneeded.remove(unused))] };
   }
 
-  /** Finds out what attempts are given that nobody answers; null where nothing has to be asked for. */
+  /** Finds out how long unanswered attempts are given; null where nothing has to be asked for. */
   private lookAtTimeouts(table: FamilyTable, isAsked: boolean): Promise<void> | null {
     const { timeouts, structure, ledger } = this;
     if (ledger.held.timeouts.size > 0) timeouts.held();
@@ -274,8 +274,8 @@ class NftablesDriver implements Driver<ListedTable> {
     return Promise.resolve(false);
   }
 
-  quarantined(): readonly AsideFrontend[] {
-    return this.ledger.aside;
+  quarantined(): readonly QuarantinedFrontend[] {
+    return this.ledger.quarantined;
   }
 
   async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {
@@ -310,7 +310,7 @@ class NftablesDriver implements Driver<ListedTable> {
     return unrememberedClients(this.addon, this.family);
   }
 
-  /** Who asks may not have delivered anything: the kernel's table tells whether it has such objects. */
+  /** Nothing may have been delivered yet: the kernel's table tells whether it has such objects. */
   private readTimeouts({ timeouts }: NftTableListing): void {
     if (this.structure.timeouts === null && timeouts.length > 0) this.structure.timeouts = this.timeouts.ofKernel();
   }

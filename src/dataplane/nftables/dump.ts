@@ -44,8 +44,8 @@ export function dumpPart(family: Family, kernel: KernelTable, structure: Structu
   for (const address of kernel.hairpinAddresses.keys()) lines.push(hairpinLine(family, address));
   for (const [key, elements] of kernel.frontends) lines.push(...dumpFrontend(family, key, elements));
   for (const key of kernel.staleFlows.keys()) lines.push(`${family} kernel flows of ${key} are still to be removed`);
-  for (const stray of kernel.strays.values())
-    lines.push(`${family} kernel set ${stray.set} has an element that is not ours`);
+  for (const element of kernel.unexpected.values())
+    lines.push(`${family} kernel set ${element.set} has an element that is not ours`);
   lines.push(...dumpRules(family, kernel, structure, node));
   return lines.sort();
 }

@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftCommand, NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
-import type { Footprint } from '../footprint.js';
+import type { Footprint } from '../removal/footprint.js';
 import type { TableName } from './json.js';
 import { SET, TABLE } from './names.js';
 

@@ -9,7 +9,7 @@ export interface Mark {
 const MODULUS = 2 ** 32;
 
 /**
- * Tells whether anyone but us changed the ruleset since a mark, in one small request instead of a listing: the kernel counts all transactions of
+ * Finds out whether there was an external change since a mark, in one small request instead of a listing: the kernel counts all transactions of
  * the network namespace, we count ours. Shared by the families, whose transactions the kernel counts together.
  */
 export class Generation {
@@ -38,7 +38,7 @@ export class Generation {
     return this.underWay === 0 && this.own === own ? { generation, own } : null;
   }
 
-  /** Whether nothing but our own transactions happened since; false when in doubt. */
+  /** Whether nothing but our own transactions happened since; false when unknown. */
   async isUntouchedSince(mark: Mark): Promise<boolean> {
     const { own } = this;
     const now = await this.addon.nftGeneration();

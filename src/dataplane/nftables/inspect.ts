@@ -53,7 +53,7 @@ export function inspectTable(
     frontends: new Map(elements === undefined ? [] : [[frontend, elements]]),
     clusterAddresses: among(kernel.clusterAddresses),
     hairpinAddresses: among(kernel.hairpinAddresses),
-    strays: new Map(),
+    unexpected: new Map(),
   };
   const unneeded = unneededObjects(kernel, structure).filter((name) => isOf(name, frontend) && !lingering.has(name));
   return [...dumpPart(family, part, structure, node), ...printUnneeded(family, unneeded)];

@@ -10,7 +10,7 @@ import { SET, parseEndpointsMap } from './names.js';
 import { declaredText } from './schema.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
-export interface StrayElement {
+export interface UnexpectedElement {
   readonly set: string;
   readonly key: PackedKey;
   readonly keyEnd: PackedKey | null;
@@ -30,10 +30,10 @@ export interface KernelTable {
   /** Frontends in {@link SET.staleFlows} and {@link SET.staleNodePortFlows}. */
   readonly staleFlows: ReadonlyMap<FrontendKey, true>;
   /** By names that mean nothing. */
-  readonly strays: ReadonlyMap<string, StrayElement>;
+  readonly unexpected: ReadonlyMap<string, UnexpectedElement>;
 }
 
-/** One that nobody else has. */
+/** One that no other software has. */
 export type ListedTable = {
   readonly [Field in keyof KernelTable]: KernelTable[Field] extends ReadonlyMap<infer Key, infer Value>
     ? Map<Key, Value>
@@ -49,7 +49,7 @@ export function emptyKernelTable(): ListedTable {
     clusterAddresses: new Map(),
     hairpinAddresses: new Map(),
     staleFlows: new Map(),
-    strays: new Map(),
+    unexpected: new Map(),
   };
 }
 
@@ -89,7 +89,7 @@ export class TableReader {
       clusterAddresses: reader.clusterAddresses,
       hairpinAddresses: reader.hairpinAddresses,
       staleFlows: reader.staleFlows,
-      strays: reader.strays,
+      unexpected: reader.unexpected,
     };
   }
 }
@@ -105,7 +105,7 @@ class ListingReader {
   readonly clusterAddresses = new Map<IPAddress, true>();
   readonly hairpinAddresses = new Map<IPAddress, true>();
   readonly staleFlows = new Map<FrontendKey, true>();
-  readonly strays = new Map<string, StrayElement>();
+  readonly unexpected = new Map<string, UnexpectedElement>();
   private readonly drafts = new Map<PackedKey, { readonly key: FrontendKey; readonly draft: Draft }>();
 
   constructor(private readonly family: Family) {}
@@ -203,7 +203,7 @@ class ListingReader {
       const end = elements.keyEnds === null ? key : packedKey(elements.keyEnds, index * set.keyLength, set.keyLength);
       index++;
       const frontend = key.slice(size);
-      if (frontend !== end.slice(size)) this.addStray({ set: set.name, key, keyEnd: end });
+      if (frontend !== end.slice(size)) this.addUnexpected({ set: set.name, key, keyEnd: end });
       else
         this.edit(
           set,
@@ -219,14 +219,14 @@ class ListingReader {
     for (const key of keysOf(set, elements)) {
       const half = key.length / 2;
       if (key.slice(0, half) === key.slice(half)) this.hairpinAddresses.set(unpackAddress(key.slice(half)), true);
-      else this.addStray({ set: set.name, key, keyEnd: null });
+      else this.addUnexpected({ set: set.name, key, keyEnd: null });
     }
   }
 
   private readStaleFlows(set: NftSetListing, elements: NftElementsListing): void {
     for (const key of keysOf(set, elements)) {
       const frontend = unpackFrontend(this.family, key);
-      if (frontend === null) this.addStray({ set: set.name, key, keyEnd: null });
+      if (frontend === null) this.addUnexpected({ set: set.name, key, keyEnd: null });
       else this.staleFlows.set(frontend, true);
     }
   }
@@ -243,7 +243,7 @@ class ListingReader {
     for (const packed of keysOf(set, elements)) {
       const local = unpackLocal(this.family, packed);
       if (local === null) {
-        this.addStray({ set: set.name, key: packed, keyEnd: null });
+        this.addUnexpected({ set: set.name, key: packed, keyEnd: null });
         continue;
       }
       const endpoints = locals.get(local.key) ?? [];
@@ -266,7 +266,7 @@ class ListingReader {
     const { keyLength, dataLength } = set;
     const size = endpointSize(this.family);
     if (keyLength % 4 !== 0 || dataLength % 4 !== 0 || dataLength < size) {
-      // Somebody else's map by a name of ours.
+      // A map of other software by a name of ours.
       this.addStrays(set, [...keysOf(set, { count, keys })]);
       return;
     }
@@ -282,11 +282,11 @@ class ListingReader {
   }
 
   private addStrays(set: NftSetListing, keys: readonly PackedKey[]): void {
-    for (const key of keys) this.addStray({ set: set.name, key, keyEnd: null });
+    for (const key of keys) this.addUnexpected({ set: set.name, key, keyEnd: null });
   }
 
-  private addStray(stray: StrayElement): void {
-    this.strays.set(`${stray.set} ${stray.key} ${stray.keyEnd ?? ''}`, stray);
+  private addUnexpected(element: UnexpectedElement): void {
+    this.unexpected.set(`${element.set} ${element.key} ${element.keyEnd ?? ''}`, element);
   }
 
   private edit(
@@ -296,7 +296,7 @@ class ListingReader {
     put: (draft: Draft) => void,
     keyEnd: PackedKey | null = null,
   ): void {
-    if (!this.tryEdit(frontend, put)) this.addStray({ set: set.name, key, keyEnd });
+    if (!this.tryEdit(frontend, put)) this.addUnexpected({ set: set.name, key, keyEnd });
   }
 
   private tryEdit(frontend: PackedKey, put: (draft: Draft) => void): boolean {

@@ -61,7 +61,7 @@ export class ListedSlots {
     return found;
   }
 
-  /** The keys of elements in slots that nobody has. */
+  /** The keys of elements in slots of no frontend. */
   beyondLimit(): readonly PackedKey[] {
     return this.owners.includes(NOBODY) ? this.elementsOf(NOBODY) : [];
   }

@@ -4,20 +4,20 @@ import type { Generation, Mark } from './generation.js';
 import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
 import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
 
-/** How long the kernel's word is taken that nobody else changed the ruleset. */
+/** How long the kernel's answer is relied on that there was no external change. */
 const TRUST_MS = 3_600_000;
 
 /** A moment from which on a listing is known to be true, if it holds. */
 export interface Look {
-  /** Where the ruleset stood; null when that cannot be said. */
+  /** Where the ruleset stood; null: unknown. */
   readonly mark: Mark | null;
   readonly at: number;
   readonly distrusted: number;
 }
 
-/** Lists a family's table, and tells whether another listing would be news. */
+/** Lists a family's table, and knows whether another listing would show something new. */
 export class Lister {
-  /** Null before the first listing and while nobody may rely on it. */
+  /** Null before the first listing and while it cannot be relied on. */
   private last: { readonly mark: Mark; readonly at: number } | null = null;
   /** How many times {@link distrust} was called. */
   private distrusted = 0;
@@ -38,7 +38,7 @@ export class Lister {
     this.prepared = this.list().catch(() => null);
   }
 
-  /** What the kernel holds: as it was listed ahead, unless somebody has touched the ruleset since. */
+  /** What the kernel holds: as it was listed ahead, unless there was an external change since. */
   async read(): Promise<ListedTable> {
     const prepared = await this.prepared;
     this.prepared = null;
@@ -76,7 +76,7 @@ export class Lister {
     return { mark: await this.generation.mark(), at, distrusted };
   }
 
-  /** What was listed since is as it was known to be. Whoever distrusted it meanwhile is right all the same. */
+  /** What was listed since is as it was known to be. If it was distrusted meanwhile it stays so. */
   confirm({ mark, at, distrusted }: Look): void {
     if (mark !== null && distrusted === this.distrusted) this.last = { mark, at };
   }

@@ -6,7 +6,7 @@ import { CHAIN } from './names.js';
 /**
  * Attempts that no endpoint answers: a `ct timeout` object makes conntrack forget them soon, so that the client's next packet begins anew and is
  * balanced again. A rule gives it to new flows of Services before their endpoint is picked. All states but the unanswered one last as the sysctls say,
- * and the object's name tells all of its values: where a sysctl changes the rule names another object.
+ * and the object's name has all of its values: where a sysctl changes the rule names another object.
  */
 
 type RetryProtocol = TimeoutDeclaration['protocol'];

@@ -61,7 +61,7 @@ export function declaredText(name: string, listed: string): string {
   return isWrittenByPackets(name) ? listed.replace(KERNELS_OWN_SIZE, '') : listed;
 }
 
-/** Frontends of each kind whose packets are counted at a time, so that nobody can have the kernel remember more by asking for many. */
+/** Frontends of each kind whose packets are counted at a time, so that clients cannot fill the kernel's memory by asking for many. */
 const COUNTED_SIZE = 4096;
 /** A frontend is counted on as long as another packet comes within this time. */
 const COUNTED_SECONDS = 3600;

@@ -10,12 +10,12 @@ import { joinKeys, type TableKeys, type TableLedger } from './table-ledger.js';
 /** What was sent, and acknowledged. */
 export type Sent = Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>;
 
-/** Whether the kernel, or the compiler before it, refused one operation: then nothing of the transaction happened. Of any other failure nobody knows. */
+/** Whether the kernel, or the compiler before it, refused one operation: then nothing of the transaction happened. After any other failure it is unknown. */
 export function isRefusal(error: unknown): boolean {
   return isNativeError(error) && error.index !== null;
 }
 
-/** Sends what a ledger owes. Each transaction claims its keys, and the kernel's answer ends the claim. */
+/** Sends what a ledger has pending. Each transaction claims its keys, and the kernel's answer ends the claim. */
 export class Sender {
   /** @param onKeys called with what is going to change. */
   constructor(
@@ -29,7 +29,7 @@ export class Sender {
   async send(plan: SyncPlan, last: readonly NftOperation[]): Promise<Sent> {
     const { ledger } = this;
     const { transactions, elementOperations, ruleOperations } = plan;
-    if (plan.rebuild) ledger.doubtAll();
+    if (plan.rebuild) ledger.markAllUnknown();
     this.onKeys(plan.structure);
     const structure = ledger.claim(plan.structure);
     let bytes = 0;

@@ -26,7 +26,7 @@ const SETS: ReadonlySet<string> = new Set(Object.values(SET));
  * The commands that remove our objects from a table that another proxy uses, a transaction each; none when there are no such objects. The base chains have the
  * same names in both proxies and stay.
  *
- * Null when nobody else uses the table: all its names are ours, or a base chain leads to a chain of ours. A proxy makes its base chains anew
+ * Null when no other proxy uses the table: all its names are ours, or a base chain leads to a chain of ours. A proxy makes its base chains anew
  * when it starts (behaviour NF-41), so they lead to the chains of the proxy that started last.
  */
 export function removalFromShared(

@@ -44,7 +44,7 @@ export interface SyncPlan {
 }
 
 export interface SyncScope {
-  /** Frontends that are looked at; those that are set aside are only desired. */
+  /** Frontends that are looked at; those that are quarantined are only desired. */
   readonly frontends: Iterable<FrontendKey>;
   /** Whether they are brought all the same: a retry, with nothing else. */
   readonly alone?: boolean;
@@ -57,7 +57,7 @@ export interface SyncScope {
 }
 
 /**
- * Desires what a table calls for, and answers the operations for what is owed then, in the one order that holds for every transaction:
+ * Desires what a table calls for, and answers the operations for what is pending then, in the one order that holds for every transaction:
  *
  * 1. tables, sets, chains, rules of class chains: what elements refer to;
  * 2. deletions of elements, then additions: a key may change its value in between;
@@ -74,23 +74,23 @@ export function planSync(
   scope: SyncScope,
   maxBatch: number,
 ): SyncPlan {
-  const [brought, aside] = divide(ledger, scope);
+  const [brought, quarantined] = divide(ledger, scope);
   const { steps, structural } = planStructure(structure, ledger, table, scope, brought);
   const { rebuild, before, after, sets, timeouts, chains } = structural;
   desireOnly(ledger.sets, sets);
   desireOnly(ledger.timeouts, timeouts);
   desireOnly(ledger.chains, chains);
   const restores = scope.former !== undefined;
-  for (const { key, next } of restores ? [] : [...steps, ...aside.map((key) => step(key, ledger.held, table))])
+  for (const { key, next } of restores ? [] : [...steps, ...quarantined.map((key) => step(key, ledger.held, table))])
     ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
   for (const commands of before) builder.run(commands);
   if (!rebuild && leadsAway(steps, ledger.held, chains)) builder.split();
   // First, so that no range of ours meets one of these.
-  if (!rebuild) deleteStrays(builder, ledger.strays);
+  if (!rebuild) deleteUnexpected(builder, ledger.unexpected);
   for (const { key, current, next } of steps) {
     if (!restores) diffStaleFlows(builder, key, ledger, rebuild, next === NO_ELEMENTS);
-    if (current === next || !(rebuild || ledger.frontends.isOwed(key))) continue;
+    if (current === next || !(rebuild || ledger.frontends.isPending(key))) continue;
     diffFrontend(builder.batches, key, current, next);
     if (!restores) builder.keys.frontends.push(key);
     builder.splitIfFull();
@@ -156,12 +156,12 @@ function divide(
   { frontends, alone = false }: SyncScope,
 ): readonly [readonly FrontendKey[], readonly FrontendKey[]] {
   const all = [...frontends];
-  const { aside } = ledger.frontends;
-  if (alone || aside.size === 0) return [all, []];
-  return [all.filter((key) => !aside.has(key)), all.filter((key) => aside.has(key))];
+  const { quarantined } = ledger.frontends;
+  if (alone || quarantined.size === 0) return [all, []];
+  return [all.filter((key) => !quarantined.has(key)), all.filter((key) => quarantined.has(key))];
 }
 
-/** Addresses of frontends that the kernel holds, that are owed or set aside and not brought: they stay for as long as those. Found out when it is asked. */
+/** Addresses of frontends that the kernel holds, that are pending or quarantined and not brought: they stay for as long as those. Found out when it is asked. */
 function keptAddresses(ledger: TableLedger['frontends'], family: Family, brought: readonly FrontendKey[]): IsKept {
   let kept: ReadonlySet<IPAddress> | null = null;
   return (address) => (kept ??= heldByOthers(ledger, family, new Set(brought))).has(address);
@@ -175,7 +175,7 @@ function heldByOthers(
   brought: ReadonlySet<FrontendKey>,
 ): ReadonlySet<IPAddress> {
   const addresses = new Set<IPAddress>();
-  for (const frontend of [...ledger.owed(), ...ledger.aside.keys()]) {
+  for (const frontend of [...ledger.pending(), ...ledger.quarantined.keys()]) {
     const elements = ledger.acknowledged.get(frontend);
     if (elements === undefined || brought.has(frontend)) continue;
     const { address } = parseFrontendKey(frontend);
@@ -188,7 +188,7 @@ function heldByOthers(
 
 /** Desires this, and of all else what is held. */
 function desireOnly(ledger: Ledger<string, string>, wanted: ReadonlyMap<string, string>): void {
-  for (const name of ledger.owed()) if (!wanted.has(name)) ledger.desire(name, ledger.acknowledged.get(name));
+  for (const name of ledger.pending()) if (!wanted.has(name)) ledger.desire(name, ledger.acknowledged.get(name));
   for (const [name, text] of wanted) ledger.desire(name, text);
 }
 
@@ -214,13 +214,13 @@ function* others(steps: readonly FrontendStep[], kernel: KernelTable): IterableI
   for (const [key, elements] of kernel.frontends) if (!looked.has(key)) yield elements;
 }
 
-function deleteStrays(builder: TransactionBuilder, strays: TableLedger['strays']): void {
-  for (const name of strays.owed()) {
-    const stray = strays.acknowledged.get(name);
-    if (stray === undefined) continue;
-    if (stray.keyEnd === null) builder.batches.delete(stray.set, stray.key);
-    else builder.batches.deleteRange(stray.set, stray.key, stray.keyEnd);
-    builder.keys.strays.push(name);
+function deleteUnexpected(builder: TransactionBuilder, unexpected: TableLedger['unexpected']): void {
+  for (const name of unexpected.pending()) {
+    const element = unexpected.acknowledged.get(name);
+    if (element === undefined) continue;
+    if (element.keyEnd === null) builder.batches.delete(element.set, element.key);
+    else builder.batches.deleteRange(element.set, element.key, element.keyEnd);
+    builder.keys.unexpected.push(name);
     builder.splitIfFull();
   }
 }
@@ -238,13 +238,13 @@ function diffStaleFlows(
   gone: boolean,
 ): void {
   if (!isDatagramKey(key)) return;
-  // A process that has just started desires nothing of what it reads back, and what it desires somebody may have removed.
+  // A process that has just started desires nothing of what it reads back, and what it desires may have been removed externally.
   const desired = staleFlows.desired(key) === true;
-  const noted = desired || (held.staleFlows.has(key) && !staleFlows.aside.has(key));
+  const noted = desired || (held.staleFlows.has(key) && !staleFlows.quarantined.has(key));
   const wanted = gone && (held.frontends.has(key) || noted);
   staleFlows.desire(key, wanted ? true : undefined);
-  // Set aside it goes by itself, and so is not in the frontend's way.
-  if (wanted === (!anew && held.staleFlows.has(key)) || staleFlows.aside.has(key)) return;
+  // Quarantined it goes by itself, and so is not in the frontend's way.
+  if (wanted === (!anew && held.staleFlows.has(key)) || staleFlows.quarantined.has(key)) return;
   if (wanted) builder.batches.add(staleSet(key), packFrontend(key));
   else builder.batches.delete(staleSet(key), packFrontend(key));
   builder.keys.staleFlows.push(key);
@@ -265,8 +265,8 @@ function diffAddresses(
 ): void {
   const addresses = ledger[kind];
   const held = addresses.acknowledged;
-  for (const address of anew ? new Set([...held.keys(), ...addresses.owed()]) : addresses.owed()) {
-    // What is owed is desired other than it is held.
+  for (const address of anew ? new Set([...held.keys(), ...addresses.pending()]) : addresses.pending()) {
+    // What is pending is desired other than it is held.
     const wanted = anew ? addresses.desired(address) === true : !held.has(address);
     if (!wanted && (anew || isKept(address))) continue;
     if (wanted) builder.batches.add(set, pack(address));
@@ -284,7 +284,7 @@ const BYTES_PER_CHARACTER = 1.5;
 /** Divides a sync into transactions that fit the socket. */
 class TransactionBuilder {
   batches: ElementBatches;
-  /** Whoever adds to the batches adds what it is of. */
+  /** To be added to with the batches. */
   keys = noKeys();
   elementOperations = 0;
   private readonly transactions: PlannedTransaction[] = [];

@@ -1,19 +1,19 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FamilyTable, FrontendKey, TableChange } from '../../plan/types.js';
-import type { AsideFrontend } from '../contract.js';
+import type { QuarantinedFrontend } from '../contract.js';
 import { Ledger } from '../ledger.js';
 import { sameElements, type FrontendElements } from './frontend-elements.js';
-import { emptyKernelTable, type KernelTable, type ListedTable, type StrayElement } from './kernel-table.js';
+import { emptyKernelTable, type KernelTable, type ListedTable, type UnexpectedElement } from './kernel-table.js';
 import { Uses } from './uses.js';
 
-/** Keys of each kind: what one transaction changes, or what is owed. */
+/** Keys of each kind: what one transaction changes, or what is pending. */
 export type TableKeys = {
   readonly [Field in keyof KernelTable]: KernelTable[Field] extends ReadonlyMap<infer Key, unknown> ? Key[] : never;
 };
 
 export function noKeys(): TableKeys {
   const addresses = { clusterAddresses: [], hairpinAddresses: [] };
-  return { chains: [], sets: [], timeouts: [], frontends: [], ...addresses, staleFlows: [], strays: [] };
+  return { chains: [], sets: [], timeouts: [], frontends: [], ...addresses, staleFlows: [], unexpected: [] };
 }
 
 export function joinKeys(all: readonly TableKeys[]): TableKeys {
@@ -39,16 +39,16 @@ export interface TableClaim {
 
 /** What ledgers have in common, whatever they are of. */
 interface AnyLedger {
-  readonly settled: boolean;
+  readonly isSteady: boolean;
   readonly allUnknown: boolean;
   readonly unknown: { readonly size: number };
-  doubtAll(): void;
+  markAllUnknown(): void;
 }
 
 /** Addresses that a table knows apart from frontends. */
 export const ADDRESSES = ['clusterAddresses', 'hairpinAddresses'] as const;
 
-/** What a family's table should hold, holds, and what is owed of it: a ledger for each kind of thing. */
+/** What a family's table should hold, holds, and what is pending of it: a ledger for each kind of thing. */
 export class TableLedger {
   readonly chains: Ledger<string, string>;
   readonly sets: Ledger<string, string>;
@@ -57,7 +57,7 @@ export class TableLedger {
   readonly clusterAddresses: Ledger<IPAddress, true>;
   readonly hairpinAddresses: Ledger<IPAddress, true>;
   readonly staleFlows: Ledger<FrontendKey, true>;
-  readonly strays: Ledger<string, StrayElement>;
+  readonly unexpected: Ledger<string, UnexpectedElement>;
   /** What the kernel acknowledged; another object after each {@link readBack}. */
   held: KernelTable;
   /** What of the held chains and sets the held frontends lead to. */
@@ -75,7 +75,7 @@ export class TableLedger {
     this.clusterAddresses = new Ledger({ same: identical, now });
     this.hairpinAddresses = new Ledger({ same: identical, now });
     this.staleFlows = new Ledger({ same: identical, now });
-    this.strays = new Ledger({ same: identical, now });
+    this.unexpected = new Ledger({ same: identical, now });
     this.held = this.acknowledged();
   }
 
@@ -90,58 +90,58 @@ export class TableLedger {
   }
 
   /** Whether there is nothing to send. */
-  get settled(): boolean {
+  get isSteady(): boolean {
     const isDue = this.frontends.due().length + this.staleFlows.due().length + this.frontends.damaged.size > 0;
-    return !isDue && this.all().every((ledger) => ledger.settled);
+    return !isDue && this.all().every((ledger) => ledger.isSteady);
   }
 
-  /** Whether {@link aside} has any. */
-  get hasAside(): boolean {
-    return this.frontends.aside.size + this.staleFlows.aside.size > 0;
+  /** Whether {@link quarantined} has any. */
+  get hasQuarantined(): boolean {
+    return this.frontends.quarantined.size + this.staleFlows.quarantined.size > 0;
   }
 
-  /** Frontends that are set aside, and those of which only the note of their flows is. */
-  get aside(): readonly AsideFrontend[] {
-    const all = new Map([...this.staleFlows.aside, ...this.frontends.aside]);
+  /** Frontends that are quarantined, and those of which only the note of their flows is. */
+  get quarantined(): readonly QuarantinedFrontend[] {
+    const all = new Map([...this.staleFlows.quarantined, ...this.frontends.quarantined]);
     return [...all].map(([frontend, { reason, since, retryAt }]) => ({ frontend, reason, since, retryAt }));
   }
 
   /** Others wait for it no longer. */
-  setAside(key: FrontendKey, reason: string): void {
+  quarantine(key: FrontendKey, reason: string): void {
     const { frontends, staleFlows } = this;
-    frontends.setAside(key, reason);
+    frontends.quarantine(key, reason);
     // Its flows are noted in the transaction that removes it.
-    if (!staleFlows.aside.has(key)) staleFlows.desire(key, staleFlows.acknowledged.get(key));
+    if (!staleFlows.quarantined.has(key)) staleFlows.desire(key, staleFlows.acknowledged.get(key));
   }
 
-  /** Sets the note of a frontend's flows aside, which is due at once. Whether it was not set aside before. */
+  /** Sets the note of a frontend's flows quarantined, which is due at once. Whether it was not quarantined before. */
   suspectNote(key: FrontendKey, reason: string): boolean {
     const { staleFlows } = this;
-    if (!staleFlows.isOwed(key) || staleFlows.aside.has(key)) return false;
-    staleFlows.setAside(key, reason);
+    if (!staleFlows.isPending(key) || staleFlows.quarantined.has(key)) return false;
+    staleFlows.quarantine(key, reason);
     staleFlows.retry(key);
     return true;
   }
 
-  doubtAll(): void {
-    for (const ledger of this.all()) ledger.doubtAll();
+  markAllUnknown(): void {
+    for (const ledger of this.all()) ledger.markAllUnknown();
   }
 
-  /** Notes what a change removed, which nothing else tells later. */
+  /** Notes what a change removed, which nothing else shows later. */
   noteRemoved(table: FamilyTable, change: TableChange): void {
     for (const key of change.frontends) if (table.frontend(key) === undefined) this.frontends.desire(key, undefined);
     for (const kind of ADDRESSES)
       for (const address of change[kind]) if (!table[kind].has(address)) this[kind].desire(address, undefined);
   }
 
-  /** What was owed before a change, and what the change concerns, in the order of both. */
-  owed(change: TableChange): TableKeys {
-    const before = [...this.frontends.owed()].filter((key) => !change.frontends.has(key));
+  /** What was pending before a change, and what the change concerns, in the order of both. */
+  pending(change: TableChange): TableKeys {
+    const before = [...this.frontends.pending()].filter((key) => !change.frontends.has(key));
     return {
       ...noKeys(),
       frontends: [...before, ...change.frontends],
-      clusterAddresses: [...this.clusterAddresses.owed()],
-      hairpinAddresses: [...this.hairpinAddresses.owed()],
+      clusterAddresses: [...this.clusterAddresses.pending()],
+      hairpinAddresses: [...this.hairpinAddresses.pending()],
     };
   }
 
@@ -161,15 +161,15 @@ export class TableLedger {
     this.clusterAddresses.readBackAll(listed.clusterAddresses);
     this.hairpinAddresses.readBackAll(listed.hairpinAddresses);
     this.staleFlows.readBackAll(listed.staleFlows);
-    this.strays.readBackAll(listed.strays);
+    this.unexpected.readBackAll(listed.unexpected);
     this.held = this.acknowledged();
     const { chains, sets, frontends } = this.held;
     this.uses.readBack(frontends.values(), [...chains.keys(), ...sets.keys()]);
   }
 
   private noteDamage({ frontends: listed }: ListedTable): void {
-    const { aside, acknowledged } = this.frontends;
-    for (const key of aside.keys()) {
+    const { quarantined, acknowledged } = this.frontends;
+    for (const key of quarantined.keys()) {
       const [one, other] = [acknowledged.get(key), listed.get(key)];
       if (one !== other && !(one !== undefined && other !== undefined && sameElements(one, other)))
         this.frontends.damage(key);
@@ -201,19 +201,19 @@ export class TableLedger {
    * All that is wanted, and all that the kernel has beyond it: unless that stays, but for what was pending. Addresses are decided here; frontends are named in
    * the order in which they are to be looked at.
    *
-   * @param owed before the kernel's table was listed.
+   * @param pending before the kernel's table was listed.
    * @param keeps whether what the table does not name is left alone.
    */
   lookAtEverything(
     table: FamilyTable,
-    owed: TableKeys,
+    pending: TableKeys,
     keeps: boolean,
   ): { readonly frontends: ReadonlySet<FrontendKey>; readonly leftAlone: boolean } {
     let leftAlone = false;
     for (const kind of ADDRESSES) {
       const ledger = this[kind];
-      const named = new Set(owed[kind]);
-      for (const address of [...ledger.acknowledged.keys(), ...ledger.owed()]) {
+      const named = new Set(pending[kind]);
+      for (const address of [...ledger.acknowledged.keys(), ...ledger.pending()]) {
         if (table[kind].has(address)) continue;
         const kept = keeps && !named.has(address) ? ledger.acknowledged.get(address) : undefined;
         ledger.desire(address, kept);
@@ -222,11 +222,11 @@ export class TableLedger {
       for (const address of table[kind]) ledger.desire(address, true);
     }
     const { frontends, staleFlows } = this.held;
-    const looked = new Set([...owed.frontends, ...this.frontends.aside.keys()]);
+    const looked = new Set([...pending.frontends, ...this.frontends.quarantined.keys()]);
     for (const { key } of table.frontends()) looked.add(key);
-    for (const key of [...staleFlows.keys(), ...this.staleFlows.owed()]) if (!frontends.has(key)) looked.add(key);
+    for (const key of [...staleFlows.keys(), ...this.staleFlows.pending()]) if (!frontends.has(key)) looked.add(key);
     if (!keeps) for (const key of frontends.keys()) looked.add(key);
-    for (const key of [...(keeps ? frontends.keys() : []), ...this.frontends.owed()]) {
+    for (const key of [...(keeps ? frontends.keys() : []), ...this.frontends.pending()]) {
       if (looked.has(key)) continue;
       this.frontends.desire(key, frontends.get(key));
       leftAlone ||= frontends.has(key);
@@ -244,7 +244,7 @@ export class TableLedger {
       claimOf(this.clusterAddresses, keys.clusterAddresses),
       claimOf(this.hairpinAddresses, keys.hairpinAddresses),
       claimOf(this.staleFlows, keys.staleFlows),
-      claimOf(this.strays, keys.strays),
+      claimOf(this.unexpected, keys.unexpected),
     ];
     const end = (how: keyof TableClaim) => (): void => {
       for (const claim of claims) claim?.[how]();
@@ -261,8 +261,8 @@ export class TableLedger {
   }
 
   private all(): readonly AnyLedger[] {
-    const { chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays } = this;
-    return [chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays];
+    const { chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected } = this;
+    return [chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected];
   }
 
   private acknowledged(): KernelTable {
@@ -274,7 +274,7 @@ export class TableLedger {
       clusterAddresses: this.clusterAddresses.acknowledged,
       hairpinAddresses: this.hairpinAddresses.acknowledged,
       staleFlows: this.staleFlows.acknowledged,
-      strays: this.strays.acknowledged,
+      unexpected: this.unexpected.acknowledged,
     };
   }
 }

@@ -8,7 +8,7 @@ import { addTable, addTimeout, deleteChain } from './json.js';
 import { NFT_FAMILY } from './names.js';
 import { RetryTimeouts } from './retry.js';
 
-/** Nobody has it: what is asked of it is refused, and with it all of the transaction. */
+/** No chain has this name: what is asked of it is refused, and with it all of the transaction. */
 const TRIAL_TABLE = 'kube-proxy-trial';
 /** Of the operations of a trial: the object, and what fails where the kernel has taken the object. */
 const OBJECT = 1;
@@ -19,7 +19,7 @@ export const NO_TIMEOUT_OBJECTS: Limitation = {
   text: 'connection attempts wait for an endpoint that does not answer: this kernel has no ct timeout objects (CONFIG_NF_CONNTRACK_TIMEOUT, CONFIG_NFT_CT)',
 };
 
-/** Whether this kernel has objects for attempts that nobody answers, and with which values. */
+/** Whether this kernel has objects for unanswered attempts, and with which values. */
 export class TimeoutSupport {
   /** Null: not known yet. */
   private isSupported: boolean | null = null;
@@ -58,7 +58,7 @@ export class TimeoutSupport {
     return new RetryTimeouts(this.sysctls);
   }
 
-  /** By a transaction that never commits: nothing changes, and nobody is notified. */
+  /** By a transaction that never commits: nothing changes, and there is no notification. */
   private async isTaken(): Promise<boolean> {
     const where = { family: NFT_FAMILY[this.family], table: TRIAL_TABLE };
     const object = addTimeout(where, new RetryTimeouts(this.read()).declaration('tcp-1'));

@@ -8,7 +8,7 @@ import { emptyKernelTable } from './kernel-table.js';
 import { NFT_FAMILY } from './names.js';
 import { Structure } from './structure.js';
 
-/** A name that nobody has, so that a proxy at work is not disturbed. */
+/** A name that no proxy uses, so that a proxy at work is not disturbed. */
 const TRIAL_TABLE = 'kube-proxy-trial';
 const AFFINITY_SECONDS = 10_800;
 

@@ -30,7 +30,7 @@ export class Unneeded {
   constructor(private readonly parts: UnneededParts) {}
 
   /**
-   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because somebody else's
+   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because other software's
    * rule leads to it, keeps the others from nothing. What of it remains the next check finds.
    */
   async remove(names: readonly string[]): Promise<readonly string[]> {

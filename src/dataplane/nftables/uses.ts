@@ -66,7 +66,7 @@ export class Uses {
       if (!this.isUsed(name) && !this.isStatic(name) && !this.idle.has(name)) this.idle.set(name, this.now());
   }
 
-  /** The kernel has these no more, or nobody knows what it has of them. */
+  /** The kernel has these no more, or it is unknown what it has of them. */
   dropped(names: Iterable<string>): void {
     for (const name of names) this.idle.delete(name);
   }

@@ -9,7 +9,7 @@ export interface StreamClaim {
   acknowledge(): void;
   /** Tables before this one were written; nothing was done in it and those after it. */
   refuse(table: IptablesTable): void;
-  /** Nobody knows what was done. */
+  /** It is unknown what was done. */
   lose(): void;
 }
 
@@ -28,7 +28,7 @@ export class ChainLedger {
     return this.ledger.acknowledged;
   }
 
-  /** Chains that were sent and whose answer was lost: they are owed. */
+  /** Chains that were sent and whose answer was lost: they are pending. */
   get unknown(): ReadonlySet<ChainId> {
     return this.ledger.unknown;
   }
@@ -39,8 +39,8 @@ export class ChainLedger {
   }
 
   /** What is to be sent: chains to be written, or to be removed. */
-  owed(which: 'written' | 'removed'): readonly ChainId[] {
-    return [...this.ledger.owed()].filter((id) => (this.ledger.desired(id) === undefined) === (which === 'removed'));
+  pending(which: 'written' | 'removed'): readonly ChainId[] {
+    return [...this.ledger.pending()].filter((id) => (this.ledger.desired(id) === undefined) === (which === 'removed'));
   }
 
   /** @param state undefined: that there be no such chain. */

@@ -4,7 +4,7 @@ import { tablesBefore } from './operations.js';
 
 /**
  * The table in which a stream was refused for what it says: those before it were written, and nothing was done in it and those after it, as the programs
- * go from COMMIT to COMMIT. Null: it failed for another reason, such as the lock, and nobody knows how far it came.
+ * go from COMMIT to COMMIT. Null: it failed for another reason, such as the lock, and it is unknown how far it came.
  *
  * @param tables of the stream.
  */

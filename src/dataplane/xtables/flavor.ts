@@ -48,7 +48,7 @@ async function triedFlavor(
   try {
     await tryRule(addon, family, 'nft', '-j RETURN');
   } catch (error) {
-    // Anything else may pass, or is told of by the first sync.
+    // Anything else may pass, or fails the first sync.
     const reason = messageOf(error);
     if (!LACKING.test(reason) || !(await takesLegacy(addon, family))) return 'nft';
     log.warn('this kernel takes no rules of iptables-nft, those of iptables-legacy are used', { family, reason });
@@ -77,7 +77,7 @@ export async function chooseFlavor(
   family: Family,
   wanted: IptablesFlavor | null,
 ): Promise<IptablesFlavor | null> {
-  // Legacy is not looked for where nobody uses it; a host may still be told to.
+  // Legacy is not looked for where nothing uses it; a host may still be configured to.
   if (wanted === 'legacy') return wanted;
   const working = (await addon.iptablesFlavors(family)).map(({ flavor }) => flavor);
   if (wanted !== null) return working.includes(wanted) ? wanted : null;
@@ -97,7 +97,7 @@ export async function chooseFlavor(
   return bySign(all) ?? byRules(all);
 }
 
-/** Whether another flavour has one of these jumps in filter. One that cannot be listed is taken to have none: it may be one that nobody uses. */
+/** Whether another flavour has one of these jumps in filter. One that cannot be listed is taken to have none: it may be one that is not in use. */
 export async function inOtherFlavors(
   addon: Flavors,
   family: Family,

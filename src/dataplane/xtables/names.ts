@@ -10,7 +10,7 @@ export const SHARED_CHAIN = {
   markMasquerade: 'KUBE-MARK-MASQ',
 } as const;
 
-/** Whoever marks packets needs what acts on the mark. */
+/** Rules that mark packets need what acts on the mark. */
 export const MARK_COMPANIONS: ReadonlyMap<string, string> = new Map([
   [SHARED_CHAIN.markMasquerade, SHARED_CHAIN.postrouting],
 ]);

@@ -47,7 +47,7 @@ export class RefusedByRules {
     const now = new Map(rules.map((rule, index) => [rule, packets[index] ?? 0]));
     for (const [rule, count] of now) {
       const known = before?.get(rule) ?? 0;
-      // Somebody set it to zero.
+      // It was set to zero.
       const more = count < known ? count : count - known;
       const refusal = more === 0 ? null : this.parts.refusalIn(chain, rule);
       if (refusal === null) continue;

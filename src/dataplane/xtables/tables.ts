@@ -15,7 +15,7 @@ export interface TablesOptions {
   readonly flavor: IptablesFlavor;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  /** Hears of what is sent. */
+  /** Called with what is sent. */
   readonly onTransaction?: (transaction: IptablesTransaction) => void;
 }
 
@@ -33,7 +33,7 @@ export class Tables {
     return this.options.family;
   }
 
-  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for somebody who only asks. */
+  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for who only reads. */
   async peek(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     const { addon, family, flavor } = this.options;
     return await addon.iptablesList(family, flavor, TABLE_ORDER, textOf);

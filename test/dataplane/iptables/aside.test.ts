@@ -61,18 +61,18 @@ function remove(chains: Map<string, string[]>): void {
 
 for (const flavor of ['nft', 'legacy'] as const) {
   const aside = async (rig: Rig, full = false): Promise<readonly string[]> =>
-    (await rig.sync(full)).setAside.map(({ frontend }) => frontend).sort();
+    (await rig.sync(full)).quarantined.map(({ frontend }) => frontend).sort();
 
-  t.test(`${flavor}: one Service is set aside, stays as it was, and is tried again`, async (t) => {
+  t.test(`${flavor}: one Service is quarantined, stays as it was, and is tried again`, async (t) => {
     const rig = await cluster(flavor, 80);
     refuse(rig, [7], 2);
     const contents = (): readonly string[] => [...rig.kernel.every('nat', 'IPv4', flavor)].flat(2).sort();
     const before = contents();
     rig.commit([endpoints(7, 3)]);
     const report = await rig.sync();
-    t.match(report.setAside, [{ frontend: frontend(7), reason: /a line:? .*failed/ }]);
+    t.match(report.quarantined, [{ frontend: frontend(7), reason: /a line:? .*failed/ }]);
     t.same(contents(), before);
-    const [{ since, retryAt } = { since: NaN, retryAt: NaN }] = report.setAside;
+    const [{ since, retryAt } = { since: NaN, retryAt: NaN }] = report.quarantined;
     t.ok(retryAt > since);
     rig.commit([endpoints(8, 3), web(90), endpoints(90, 1)], gone(9));
     const sent = await rig.during(async () => {
@@ -82,11 +82,11 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await others(rig, [7]), []);
 
     rig.wait(2000);
-    const [again] = (await rig.sync()).setAside;
+    const [again] = (await rig.sync()).quarantined;
     t.equal(again?.since, since);
     t.ok((again?.retryAt ?? 0) - retryAt > 2000, 'longer each time');
     const checked = await rig.sync(true);
-    t.same([checked.repairs, checked.setAside.length], [[], 1], 'it is no damage');
+    t.same([checked.repairs, checked.quarantined.length], [[], 1], 'it is no damage');
     t.same(await rig.during(() => rig.sync()), []);
 
     rig.commit([endpoints(7, 1)]);
@@ -97,7 +97,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     rig.kernel.refuses = null;
     rig.wait(60_000);
     const last = await rig.sync();
-    t.same([last.setAside, last.full], [[], false]);
+    t.same([last.quarantined, last.full], [[], false]);
     t.same(await rig.difference(), []);
   });
 
@@ -175,7 +175,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     );
     rig.commit([web(9), endpoints(9, 1)]);
     const repairing = await rig.sync();
-    t.same([repairing.setAside, repairing.full], [[], true]);
+    t.same([repairing.quarantined, repairing.full], [[], true]);
     t.ok(repairing.repairs.length > 5);
     t.same(await rig.difference(), []);
 
@@ -191,7 +191,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: damage of what is set aside is told once, and its entries do not hold up others`, async (t) => {
+  t.test(`${flavor}: damage of what is quarantined is told once, and its entries do not hold up others`, async (t) => {
     const rig = await cluster(flavor, 5);
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3)]);
@@ -208,7 +208,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     const found = await rig.sync(true);
     t.ok(found.repairs.length > 5);
     t.same(
-      found.setAside.map((each) => each.frontend),
+      found.quarantined.map((each) => each.frontend),
       [frontend(2)],
     );
     t.same(await others(rig, [2]), []);
@@ -231,7 +231,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await others(rig, [2]), []);
   });
 
-  t.test(`${flavor}: what somebody else alters of one that is set aside comes back as it was`, async (t) => {
+  t.test(`${flavor}: what somebody else alters of one that is quarantined comes back as it was`, async (t) => {
     const rig = await cluster(flavor, 5);
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3), endpoints(3, 3)]);
@@ -241,7 +241,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     for (const tamper of [flush, remove]) {
       rig.kernel.tamper('nat', tamper, flavor);
       const found = await rig.sync(true);
-      t.match(found.setAside, [{ frontend: frontend(2) }], tamper.name);
+      t.match(found.quarantined, [{ frontend: frontend(2) }], tamper.name);
       t.ok(found.repairs.length > 5);
       t.same([...contents()].sort(), [...before].sort(), tamper.name);
       t.same((await rig.sync(true)).repairs, []);
@@ -249,7 +249,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     }
     refuse(rig, [2]);
     rig.kernel.tamper('nat', flush, flavor);
-    t.match((await rig.sync(true)).setAside, [{ frontend: frontend(2) }]);
+    t.match((await rig.sync(true)).quarantined, [{ frontend: frontend(2) }]);
     const ofOthers = (rules: readonly string[]): readonly string[] =>
       rules.filter((rule) => !/10\.(1\.2\.|96\.0\.2\/)/.test(rule)).sort();
     t.same(ofOthers(contents()), ofOthers(before), 'where the kernel does not take that either nobody waits for it');
@@ -299,7 +299,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
         if (isDamaged) rig.kernel.tamper('nat', remove, flavor);
         const report = await rig.sync(isDamaged || random.chance(0.1)).catch(() => null);
         if (report === null) continue;
-        const names = report.setAside.map((each) => each.frontend);
+        const names = report.quarantined.map((each) => each.frontend);
         const indexes = names.map((name) => Number(/^10\.96\.0\.(\d+):/.exec(name)?.[1]));
         t.ok(indexes.every((index) => refused.includes(index) || rig.kernel.faults.length === 0));
         t.same(await others(rig, indexes), [], `seed ${seed}, step ${step}`);

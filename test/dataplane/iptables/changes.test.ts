@@ -209,7 +209,7 @@ t.test('every endpoint of a long list is as likely as another, and a change rewr
   t.equal(changed.length, 2, changed.join());
 });
 
-/** @param compares whether the next call lists everything before it sends what is owed. */
+/** @param compares whether the next call lists everything before it sends what is pending. */
 const FAULTS: readonly { readonly fault: IptablesFault; readonly full: boolean; readonly compares: boolean }[] = [
   // Jumps of built-in chains may be there or not.
   { fault: 'lose-ack', full: true, compares: true },
@@ -220,7 +220,7 @@ const FAULTS: readonly { readonly fault: IptablesFault; readonly full: boolean; 
 ];
 
 for (const { fault, full, compares } of FAULTS) {
-  t.test(`${fault}, ${full ? 'full' : 'a change'}: what is owed is sent again, and nothing is damage`, async (t) => {
+  t.test(`${fault}, ${full ? 'full' : 'a change'}: what is pending is sent again, and nothing is damage`, async (t) => {
     const rig = await cluster(3, 2);
     rig.commit(DNS);
     await rig.sync();
@@ -249,7 +249,7 @@ for (const fault of ['refuse', 'refuse-last'] as const) {
         rig.kernel.faults.push(fault);
         rig.commit([endpoints(1, 3), web(5)]);
         const report = await rig.sync(full);
-        t.same([report.full, report.repairs, report.setAside, report.flows], [true, [], [], 'all']);
+        t.same([report.full, report.repairs, report.quarantined, report.flows], [true, [], [], 'all']);
         t.same(await rig.difference(), []);
         t.same(await rig.during(() => rig.sync()), []);
       },

@@ -31,8 +31,8 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   const all = new GroupWriter({ groups, ruleset, chains, writer });
   all.follow(groups.follow(rig.table, { frontends: new Set(numbers.map(web)), node: true }));
   ruleset.update(everything(rig.table));
-  for (const hash of groups.ledger.owed()) groups.ledger.setAside(hash, 'refused');
-  await all.bringOwed(true, []);
+  for (const hash of groups.ledger.pending()) groups.ledger.quarantine(hash, 'refused');
+  await all.bringPending(true, []);
   let attempts = 0;
   const restore = kernel.iptablesRestore.bind(kernel);
   kernel.iptablesRestore = (transaction) => {
@@ -41,7 +41,7 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   };
   kernel.refuses = (rule) => rule.includes('REJECT');
   time = 1000;
-  const tried = (): number => all.setAside().filter(({ retryAt }) => retryAt > time).length;
+  const tried = (): number => all.quarantined().filter(({ retryAt }) => retryAt > time).length;
   for (const before of [0, 2, 4]) {
     t.equal(tried(), before);
     attempts = 0;
@@ -53,9 +53,9 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   const taken = await all.bringDue();
   t.ok(attempts <= 10, 'and lets go of refusals in between');
   t.equal(taken.size, 8 * (2 ** 5 - 1));
-  for (let round = 0; round < 20 && all.setAside().length > 0; round++) {
+  for (let round = 0; round < 20 && all.quarantined().length > 0; round++) {
     time += 10_000;
     await all.bringDue();
   }
-  t.same(all.setAside(), []);
+  t.same(all.quarantined(), []);
 });

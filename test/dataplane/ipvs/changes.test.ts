@@ -376,21 +376,21 @@ t.test(
   },
 );
 
-t.test('what the kernel refuses is set aside with its frontend, and others do not wait', async (t) => {
+t.test('what the kernel refuses is quarantined with its frontend, and others do not wait', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
   rig.commit([web(1), endpoints(1, ['10.1.0.1']), web(2), endpoints(2, ['10.2.0.1'])]);
   rig.kernel.addon.mishaps.planned.push(null, { errno: 'EINVAL', object: 0 });
-  const { setAside } = await rig.sync();
+  const { quarantined } = await rig.sync();
   t.same(
-    setAside.map(({ frontend }) => frontend),
+    quarantined.map(({ frontend }) => frontend),
     ['10.96.0.1:80/TCP'],
   );
   t.ok(virtual(rig, '10.96.0.2:80'));
   t.notOk(rig.kernel.addon.ipset.sets.get('KUBE-CLUSTER-IP')?.elements.has('\x0a\x60\0\x01\0\x50\x06'));
   rig.now = 1000;
-  t.same((await rig.sync()).setAside, []);
+  t.same((await rig.sync()).quarantined, []);
   t.same(await rig.difference(), []);
 });
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { LINK } from '../../../src/dataplane/ipvs/names.js';
-import { removeLeftovers } from '../../../src/dataplane/leftovers/leftovers.js';
+import { removeLeftovers } from '../../../src/dataplane/removal/remove.js';
 import { footprintsOn } from '../../../src/dataplane/modes.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';

@@ -34,14 +34,14 @@ const SYSCTL = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 ther
 const ASIDE = ['[fd00:96::1]:80/TCP', '[fd00:96::2]:80/TCP'];
 
 async function aside(t: Test, rig: Rig, full = false): Promise<readonly string[]> {
-  const { setAside } = await rig.sync(full);
-  for (const { reason } of setAside) t.ok(reason.includes('EACCES') && reason.endsWith(SYSCTL), reason);
-  return setAside.map(({ frontend }) => frontend).toSorted();
+  const { quarantined } = await rig.sync(full);
+  for (const { reason } of quarantined) t.ok(reason.includes('EACCES') && reason.endsWith(SYSCTL), reason);
+  return quarantined.map(({ frontend }) => frontend).toSorted();
 }
 
 for (const begins of [true, false]) {
   t.test(
-    `what needs an address there is set aside, and all else goes on, ${begins ? 'from the start' : 'later'}`,
+    `what needs an address there is quarantined, and all else goes on, ${begins ? 'from the start' : 'later'}`,
     async (t) => {
       const { four, six } = rigs();
       const { route, ipvs } = four.kernel.addon;

@@ -38,21 +38,21 @@ t.test('what only kube-proxy needs goes once nothing leads there, unless others 
   }
 });
 
-t.test('what a full set does not take is set aside with its frontend, and others are served', async (t) => {
+t.test('what a full set does not take is quarantined with its frontend, and others are served', async (t) => {
   const rig = new Rig();
   const { ipset, ipvs } = rig.kernel.addon;
   await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
   rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
-  const { setAside } = await rig.sync();
+  const { quarantined } = await rig.sync();
   t.same(
-    setAside.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
+    quarantined.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
     [['10.96.0.3:80/TCP', true]],
   );
   t.equal(ipvs.services.size, 3);
   t.equal(await rig.dataplane.audit(), false, 'which is no difference');
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
   rig.now += 1000;
-  t.same((await rig.sync()).setAside, []);
+  t.same((await rig.sync()).quarantined, []);
   t.same(await rig.difference(), []);
 });
 
@@ -63,9 +63,9 @@ t.test(
     const { ipset, ipvs, route } = rig.kernel.addon;
     await ipset.ipsetApply([{ type: 'create', set: addressSet(1) }]);
     rig.commit([...NODE_ROWS, ...web(1), ...web(2)]);
-    const { setAside } = await rig.sync();
+    const { quarantined } = await rig.sync();
     t.same(
-      setAside.map(({ frontend }) => frontend),
+      quarantined.map(({ frontend }) => frontend),
       ['10.96.0.2:80/TCP'],
     );
     t.equal(ipvs.services.size, 1);
@@ -76,7 +76,7 @@ t.test(
     // What is added comes first.
     await rig.sync();
     rig.now += 1000;
-    t.same((await rig.sync()).setAside, []);
+    t.same((await rig.sync()).quarantined, []);
     t.same(await rig.difference(), []);
   },
 );

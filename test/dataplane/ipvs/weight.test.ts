@@ -23,7 +23,7 @@ function held(): number {
 }
 
 function claimAll<Key, Value>(ledger: Ledger<Key, Value>): Claim {
-  return ledger.claim([...ledger.owed()]);
+  return ledger.claim([...ledger.pending()]);
 }
 
 const SERVICES = 4000;

@@ -176,7 +176,7 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   t.equal(again.full, false);
   t.equal(again.dueAt, 200, 'it is looked for ever more rarely');
   rig.now += 10_000;
-  t.match((await rig.sync()).setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /no endpoint 10\.0\.0\.1/ }]);
+  t.match((await rig.sync()).quarantined, [{ frontend: '10.96.0.10:80/TCP', reason: /no endpoint 10\.0\.0\.1/ }]);
   const { hns, network } = rig.kernel;
   // Pods of others, and one that gets its address later.
   hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
@@ -195,7 +195,7 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
     'one that has come is looked at, whatever HNS holds, and the load balancer that was changed first',
   );
   t.equal(found.full, false);
-  t.same([found.setAside, found.dueAt, found.repairs], [[], undefined, []]);
+  t.same([found.quarantined, found.dueAt, found.repairs], [[], undefined, []]);
   t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
 });
 
@@ -206,9 +206,9 @@ t.test("a pod in the node's own network is left out, and nobody waits for it", a
     { address: '10.0.1.1', node: 'other' },
   ]);
   rig.commitEarly([service('web'), host]);
-  t.match(await rig.sync(), { setAside: [], dueAt: undefined });
+  t.match(await rig.sync(), { quarantined: [], dueAt: undefined });
   rig.now += 60_000;
-  t.match(await rig.sync(), { setAside: [], dueAt: undefined }, 'it is no refusal however long it takes');
+  t.match(await rig.sync(), { quarantined: [], dueAt: undefined }, 'it is no refusal however long it takes');
   t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1);
   t.same(await rig.difference(), []);
 });

@@ -15,9 +15,9 @@ t.test('the network comes back with another id', async (t) => {
   const back = hns.addNetwork('CBR0');
   hns.addEndpoint(back, ['10.0.0.1']);
   t.equal(await rig.stirred(), true);
-  const { repairs, setAside } = await rig.sync();
+  const { repairs, quarantined } = await rig.sync();
   t.match(repairs[0], /network cbr0 has come back with another id/);
-  t.same(setAside, []);
+  t.same(quarantined, []);
   t.same(await rig.difference(), []);
   t.equal(await rig.dataplane.probe(), false);
 });

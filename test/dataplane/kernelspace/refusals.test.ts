@@ -19,16 +19,16 @@ t.test('an HNS that does not know how to modify is not asked twice', async (t) =
   t.same(await rig.difference(), []);
 });
 
-t.test('what HNS refuses is set aside, others do not wait, and it is tried again', async (t) => {
+t.test('what HNS refuses is quarantined, others do not wait, and it is tried again', async (t) => {
   const rig = await started();
   rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
   rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
   const refused = await rig.sync();
-  t.match(refused.setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
+  t.match(refused.quarantined, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
   t.same(Object.keys(balancers(rig)), ['10.96.0.11:80']);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
   rig.now = 1000;
-  t.same((await rig.sync()).setAside, []);
+  t.same((await rig.sync()).quarantined, []);
   t.equal(Object.keys(balancers(rig)).length, 2);
 });
 
@@ -50,7 +50,7 @@ t.test('what HNS may do another time is no fault of the object', async (t) => {
     rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
     await t.rejects(rig.sync(), new RegExp(errno));
     t.same(Object.keys(balancers(rig)), ['10.96.0.11:80'], 'others do not wait');
-    t.same([(await rig.sync()).setAside, await rig.difference()], [[], []], errno);
+    t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []], errno);
   }
 });
 
@@ -60,8 +60,8 @@ t.test('an endpoint that HNS does not let go is told, tried again, and found by 
   const refuse = (): unknown => hns.faults.planned.push(null, { errno: 'HCN_E_ENTITY_HAS_REFERENCES', operation: 0 });
   refuse();
   rig.commit([pods('web', '10.0.1.1')]);
-  const { setAside } = await rig.sync();
-  t.match(setAside, [{ frontend: 'endpoint 10.0.1.2', reason: /HCN_E_ENTITY_HAS_REFERENCES/, retryAt: 1000 }]);
+  const { quarantined } = await rig.sync();
+  t.match(quarantined, [{ frontend: 'endpoint 10.0.1.2', reason: /HCN_E_ENTITY_HAS_REFERENCES/, retryAt: 1000 }]);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
   rig.now = 1000;
   t.same(await rig.told(() => rig.sync()), ['delete endpoint']);
@@ -100,8 +100,8 @@ t.test('what others removed meanwhile is no refusal', async (t) => {
   const [endpoint = ''] = hns.endpoints.keys();
   hns.removeEndpoint(endpoint);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
-  const { setAside, repairs } = await rig.sync();
-  t.same([setAside, await rig.difference()], [[], []], 'everything is read, and sent again at once');
+  const { quarantined, repairs } = await rig.sync();
+  t.same([quarantined, await rig.difference()], [[], []], 'everything is read, and sent again at once');
   t.equal(repairs.length, 2, 'and reported: the endpoint, and the load balancer that lost it');
   hns.loadBalancers.clear();
   hns.endpoints.clear();
@@ -117,11 +117,11 @@ t.test('a frontend that somebody else has is reported, and taken once it is free
   const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
   hns.loadBalancers.set('foreign', { HostComputeEndpoints: [far], FrontendVIPs: ['10.96.0.10'], PortMappings });
   rig.commit(CLUSTER);
-  t.match((await rig.sync()).setAside, [{ reason: /ERROR_ALREADY_EXISTS/ }]);
+  t.match((await rig.sync()).quarantined, [{ reason: /ERROR_ALREADY_EXISTS/ }]);
   t.ok(hns.loadBalancers.has('foreign'));
   hns.loadBalancers.delete('foreign');
   rig.now = 1000;
-  t.same((await rig.sync()).setAside, []);
+  t.same((await rig.sync()).quarantined, []);
 });
 
 t.test('answers that are lost, and calls that end half way', async (t) => {
@@ -130,8 +130,8 @@ t.test('answers that are lost, and calls that end half way', async (t) => {
     rig.kernel.hns.faults.planned.push(fault);
     rig.commit(CLUSTER);
     await t.rejects(rig.sync(), /RPC_S_CALL_FAILED/);
-    const { full, setAside } = await rig.sync();
-    t.same([full, setAside, await rig.difference()], [true, [], []], fault);
+    const { full, quarantined } = await rig.sync();
+    t.same([full, quarantined, await rig.difference()], [true, [], []], fault);
   }
 });
 
@@ -149,27 +149,29 @@ async function replacing(...faults: readonly HnsFault[]): Promise<Rig> {
 t.test('a change that HNS refuses does not take the Service away where HNS cannot modify', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
   const before = balancers(rig);
-  const [aside, ...others] = (await rig.sync()).setAside;
+  const [aside, ...others] = (await rig.sync()).quarantined;
   t.match(aside, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
   t.same([aside?.absent, others], [undefined, []]);
   t.same(balancers(rig), before);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'it is not tried again before its time');
   rig.now = 1000;
-  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
+  t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });
 
 t.test('that a Service is gone is said where HNS does not take the former load balancer either', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 }, { errno: 'E_FAIL', operation: 0 });
-  const { setAside } = await rig.sync();
-  t.match(setAside, [{ absent: true, reason: /E_INVALIDARG.*; nor can what was there before be put back: .*E_FAIL/ }]);
+  const { quarantined } = await rig.sync();
+  t.match(quarantined, [
+    { absent: true, reason: /E_INVALIDARG.*; nor can what was there before be put back: .*E_FAIL/ },
+  ]);
   t.same(balancers(rig), {});
   rig.now = 1000;
-  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
+  t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });
 
 t.test('a Service with more endpoints than HNS takes is served by as many as it takes', async (t) => {
   const many = Array.from({ length: 70 }, (_, index) => `10.0.1.${index + 1}`);
   const rig = await started([service('web'), pods('web', ...many)]);
   t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 64);
-  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
+  t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });

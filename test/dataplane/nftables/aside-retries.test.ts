@@ -3,7 +3,7 @@ import { packFrontend, packSlot } from '../../../src/dataplane/nftables/keys.js'
 import type { FrontendKey } from '../../../src/plan/types.js';
 import { asides, gone, keyOf, others, refuse, rowsOf, settle, started, STILL_TO_REMOVE, UDP } from './aside-scene.js';
 
-/** What becomes of frontends that are set aside: how many are tried again, what is found out of whom, what others do to them. */
+/** What becomes of frontends that are quarantined: how many are tried again, what is found out of whom, what others do to them. */
 
 t.test('2,000 that are due at once: each sync tries some, and no change waits for more', async (t) => {
   const rig = await started(1);
@@ -20,13 +20,13 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   rig.now = 100_000;
   rig.commit(rowsOf(3, 4));
   const [report] = await rig.during(async () => {
-    t.equal((await rig.sync()).setAside.length, 2000);
+    t.equal((await rig.sync()).quarantined.length, 2000);
   });
   t.equal(attempts, 1 + 16);
   t.ok(JSON.stringify(report).includes('endpoints'), 'the change goes first');
   const tried = new Set<FrontendKey>();
   for (const round of [2, 3, 4, 5]) {
-    for (const { frontend, retryAt } of (await rig.sync()).setAside) if (retryAt > rig.now) tried.add(frontend);
+    for (const { frontend, retryAt } of (await rig.sync()).quarantined) if (retryAt > rig.now) tried.add(frontend);
     t.equal(tried.size, 16 * round, 'each time others');
   }
   t.equal(attempts, 1 + 16 * 5);
@@ -34,7 +34,7 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   rig.kernel.faults.refuses = null;
   rig.now += 100_000;
   t.notOk(
-    (await rig.sync()).setAside.some(({ frontend }) => frontend === keyOf(1500)),
+    (await rig.sync()).quarantined.some(({ frontend }) => frontend === keyOf(1500)),
     'first the one of which something is new',
   );
 });
@@ -55,7 +55,7 @@ t.test('the note of flows that does not go keeps nothing from a frontend that is
   const served = async (): Promise<readonly string[]> =>
     (await rig.difference()).filter((line) => !STILL_TO_REMOVE.test(line));
   rig.commit(rows);
-  t.match(await rig.sync(), { full: false, setAside: [{ frontend: key }], flows: new Set([key]) });
+  t.match(await rig.sync(), { full: false, quarantined: [{ frontend: key }], flows: new Set([key]) });
   t.same(await served(), []);
   rig.commit(rowsOf(9, 5, { ports: UDP }));
   await rig.sync();
@@ -135,7 +135,7 @@ t.test('nobody is to blame where everything is refused and nothing is named', as
   }
 });
 
-t.test('what somebody else removes of one that is set aside comes back as it was', async (t) => {
+t.test('what somebody else removes of one that is quarantined comes back as it was', async (t) => {
   const rig = await started(20);
   const [third] = [packFrontend(keyOf(3))];
   const aboveTwo = [2, 3, 4].map((slot) => packSlot(slot) + third);
@@ -150,7 +150,7 @@ t.test('what somebody else removes of one that is set aside comes back as it was
   const flush = sets.map((name) => ({ flush: { map: { family: 'ip', table: 'kube-proxy', name } } }));
   rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands: flush }] });
   const repaired = await rig.sync(true);
-  t.match(repaired.setAside, [{ frontend: keyOf(3) }]);
+  t.match(repaired.quarantined, [{ frontend: keyOf(3) }]);
   t.ok(repaired.repairs.length > 0);
   t.same(await rig.difference(), before);
   t.same((await rig.sync(true)).repairs, []);
@@ -158,7 +158,7 @@ t.test('what somebody else removes of one that is set aside comes back as it was
 
   refuse(rig, [keyOf(3)]);
   rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands: flush }] });
-  t.match((await rig.sync(true)).setAside, [{ frontend: keyOf(3) }]);
+  t.match((await rig.sync(true)).quarantined, [{ frontend: keyOf(3) }]);
   t.same(await others(rig, [keyOf(3)]), [], 'where the kernel does not take that either nobody waits for it');
   t.same(await rig.during(() => rig.sync()), []);
   rig.kernel.faults.refuses = null;

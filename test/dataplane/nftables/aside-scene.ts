@@ -74,5 +74,5 @@ export async function settle(rig: Rig): Promise<number> {
 }
 
 export async function asides(rig: Rig): Promise<readonly FrontendKey[]> {
-  return (await rig.sync()).setAside.map(({ frontend }) => frontend).sort();
+  return (await rig.sync()).quarantined.map(({ frontend }) => frontend).sort();
 }

@@ -7,37 +7,37 @@ import { node, type ServiceText } from '../../support/rows.js';
 import { asides, gone, keyOf, others, refuse, rowsOf, settle, started, STILL_TO_REMOVE, UDP } from './aside-scene.js';
 import { compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
 
-/** Frontends that the kernel refuses: they are set aside, and nobody else waits for them. */
+/** Frontends that the kernel refuses: they are quarantined, and nobody else waits for them. */
 
 t.test('one frontend among a thousand, refused from the first sync on', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([...NODE_ROWS, ...Array.from({ length: 1000 }, (_, number) => rowsOf(number, 1)).flat()]);
   refuse(rig, [keyOf(500)]);
   const report = await rig.sync();
-  t.match(report.setAside, [{ frontend: keyOf(500), reason: /EINVAL/, since: 0, retryAt: 1000 }]);
+  t.match(report.quarantined, [{ frontend: keyOf(500), reason: /EINVAL/, since: 0, retryAt: 1000 }]);
   t.same(await others(rig, [keyOf(500)]), []);
   t.same([report.full, report.repairs, report.problems], [true, [], []]);
 
   const listings = rig.kernel.listed.length;
   rig.commit(rowsOf(3, 4));
   const sent = await rig.during(async () => {
-    t.match(await rig.sync(), { full: false, transactions: 2, setAside: [{ frontend: keyOf(500) }] });
+    t.match(await rig.sync(), { full: false, transactions: 2, quarantined: [{ frontend: keyOf(500) }] });
   });
   t.same(elementLines(sent), ['delete frontends 1', 'add frontends 1', 'add endpoints 3', 'add hairpin-pairs 3']);
   t.same(await rig.during(() => rig.sync()), [], 'before its time nothing is tried');
   rig.now = 1000;
-  t.match((await rig.sync()).setAside, [{ since: 0, retryAt: 3000 }], 'refused again it waits for longer');
+  t.match((await rig.sync()).quarantined, [{ since: 0, retryAt: 3000 }], 'refused again it waits for longer');
   t.equal(await rig.dataplane.audit(), false);
   t.equal(rig.kernel.listed.length, listings, 'nothing was listed for it');
   rig.kernel.touch();
   t.equal(await rig.dataplane.audit(), false, 'it is no loss');
-  t.match(await rig.sync(true), { full: true, repairs: [], setAside: [{ retryAt: 3000 }] });
+  t.match(await rig.sync(true), { full: true, repairs: [], quarantined: [{ retryAt: 3000 }] });
 
   rig.kernel.faults.refuses = null;
-  t.match((await rig.sync()).setAside, [{ retryAt: 3000 }]);
+  t.match((await rig.sync()).quarantined, [{ retryAt: 3000 }]);
   rig.now = 3000;
   const accepted = await rig.sync();
-  t.match(accepted, { full: false, transactions: 1, setAside: [] });
+  t.match(accepted, { full: false, transactions: 1, quarantined: [] });
   t.same(await rig.difference(), []);
   t.same(await rig.during(() => rig.sync()), []);
 });
@@ -49,7 +49,7 @@ t.test('so it is where a sync takes many transactions', async (t) => {
   rig.commit([...NODE_ROWS, ...Array.from({ length: 200 }, (_, number) => rowsOf(number, 1)).flat()]);
   refuse(rig, refused);
   const report = await rig.sync();
-  t.match(report, { full: true, setAside: refused.map((frontend) => ({ frontend })) });
+  t.match(report, { full: true, quarantined: refused.map((frontend) => ({ frontend })) });
   t.ok(report.transactions > 1);
   t.same(await others(rig, refused), []);
 });
@@ -59,7 +59,7 @@ t.test('refused in a change: the next sync compares, and sets it aside', async (
   refuse(rig, [keyOf(1)]);
   rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);
   await t.rejects(rig.sync(), /EINVAL/);
-  t.match(await rig.sync(), { full: true, repairs: [], setAside: [{ frontend: keyOf(1) }] });
+  t.match(await rig.sync(), { full: true, repairs: [], quarantined: [{ frontend: keyOf(1) }] });
   t.same(await others(rig, [keyOf(1)]), []);
   t.match((await rig.difference())[0], /^- IPv4 .*10\.96\.0\.1:80\/TCP/, 'it has what it had');
 
@@ -67,9 +67,9 @@ t.test('refused in a change: the next sync compares, and sets it aside', async (
   t.same(sent, []);
   rig.commit(rowsOf(1, 6));
   const listings = rig.kernel.listed.length;
-  t.match((await rig.sync()).setAside, [{ retryAt: 1000 }], 'its plan changed: tried at once, and waits anew');
+  t.match((await rig.sync()).quarantined, [{ retryAt: 1000 }], 'its plan changed: tried at once, and waits anew');
   rig.commit(rowsOf(1, 2));
-  t.same((await rig.sync()).setAside, [], 'what the kernel has is wanted again');
+  t.same((await rig.sync()).quarantined, [], 'what the kernel has is wanted again');
   t.equal(rig.kernel.listed.length, listings);
   t.same(await rig.difference(), []);
 });
@@ -85,7 +85,7 @@ t.test('a refusal that comparing explains sets nobody aside', async (t) => {
   });
   rig.commit([], [gone(1)]);
   await t.rejects(rig.sync(), /ENOENT/);
-  t.same((await rig.sync()).setAside, []);
+  t.same((await rig.sync()).quarantined, []);
   t.same(await rig.difference(), []);
 });
 
@@ -102,7 +102,7 @@ t.test('so does one that is over when it is tried alone', async (t) => {
       rig.kernel.faults.refuses = null;
     }
   };
-  t.match(await rig.sync(), { full: true, transactions: 2, setAside: [] });
+  t.match(await rig.sync(), { full: true, transactions: 2, quarantined: [] });
   t.same(await rig.difference(), []);
 });
 
@@ -122,10 +122,10 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   t.same([...rig.dataplane.goneFlows()], []);
   rig.commit(rowsOf(1, 3));
   t.match(await rig.sync(), { full: false, flows: new Set() });
-  t.match(await rig.sync(true), { full: true, setAside: [{ frontend: key }] });
+  t.match(await rig.sync(true), { full: true, quarantined: [{ frontend: key }] });
   rig.kernel.faults.refuses = null;
   rig.now = 60_000;
-  t.match(await rig.sync(), { full: false, setAside: [], flows: new Set([key]) });
+  t.match(await rig.sync(), { full: false, quarantined: [], flows: new Set([key]) });
   t.match(await rig.difference(), [STILL_TO_REMOVE]);
   t.same([...rig.dataplane.goneFlows()], [key]);
 
@@ -136,7 +136,7 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   t.same(await asides(rig), [key], 'the note of its flows does not go');
   t.same([...rig.dataplane.goneFlows()], [], 'and nobody looks for them any more');
   rig.commit(rowsOf(1, 2));
-  t.match(await rig.sync(), { full: false, setAside: [{ frontend: key }] });
+  t.match(await rig.sync(), { full: false, quarantined: [{ frontend: key }] });
   rig.kernel.faults.refuses = null;
   rig.now = 120_000;
   t.same(await asides(rig), []);
@@ -159,7 +159,7 @@ t.test('many are refused at once', async (t) => {
   const listings = kernel.listed.length;
   for (let round = 0; round < 2; round++) await rig.sync();
   t.ok(
-    (await rig.sync()).setAside.every(({ retryAt }) => retryAt > rig.now),
+    (await rig.sync()).quarantined.every(({ retryAt }) => retryAt > rig.now),
     'all of them were tried, 16 by each sync',
   );
   t.equal(kernel.listed.length, listings);
@@ -211,7 +211,7 @@ t.test('rules of a chain that is there stay as they were, and the next check tri
   rig.plan();
   const check = (): Promise<unknown> => rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
   const refusedChains = [/^the kernel refuses the rules of chain nodeport-external-local.*EINVAL/];
-  t.match(await check(), { full: true, setAside: [], problems: [], refusedChains });
+  t.match(await check(), { full: true, quarantined: [], problems: [], refusedChains });
   rig.kernel.faults.refuses = null;
   t.match(await check(), { full: true, problems: [], refusedChains: [] });
   t.same(await rig.difference(), []);
@@ -229,9 +229,9 @@ t.test('rules of more chains than frontends that a sync gets past', async (t) =>
   rig.kernel.faults.refuses = (what) => /rule external-local/.test(what);
   rig.commit([me('10.8.0.0/24'), ...rowsOf(90, 2)]);
   await t.rejects(rig.sync());
-  const { refusedChains = [], setAside } = await rig.sync();
+  const { refusedChains = [], quarantined } = await rig.sync();
   t.ok(refusedChains.length > 16, `${refusedChains.length} chains`);
-  t.same(setAside, []);
+  t.same(quarantined, []);
   t.match(
     await rig.difference(),
     refusedChains.map(() => /chain external-local/),
@@ -279,9 +279,9 @@ t.test('random histories with frontends that are refused', async (t) => {
       if (seed === 2) rig.kernel.faults.atRandom(random, 0.1);
       await settle(rig);
       rig.kernel.faults.clear();
-      const { setAside, problems } = await rig.sync(true);
+      const { quarantined, problems } = await rig.sync(true);
       t.same(problems, []);
-      const set = setAside.map(({ frontend }) => frontend);
+      const set = quarantined.map(({ frontend }) => frontend);
       t.same(
         set.filter((key) => !ever.has(key)),
         [],

@@ -136,7 +136,7 @@ t.test('searches beside syncs do not pile up', async (t) => {
     rig.kernel.touch();
     rig.plan();
     const report = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
-    asides.push(report.aside);
+    asides.push(report.quarantined);
   }
   const release = setInterval(() => held.shift()?.(), 1);
   await Promise.all(asides);

@@ -160,7 +160,7 @@ t.test('the flows of gone frontends are remembered over a failure and a restart'
   rig.kernel.faults.next({ type: 'refuse', errno: 'EINTR', operation: null });
   await t.rejects(rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()));
   await rig.sync();
-  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP'], 'still owed');
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP'], 'still pending');
   rig.commit([service('dns', { clusterIPs: ['10.96.0.53'], ports: UDP })]);
   await rig.sync();
   t.same([...rig.dataplane.goneFlows()], [], 'a frontend that is back is not gone');

@@ -120,7 +120,7 @@ t.test('a table made anew has the classes that Services need by now, not those t
   t.same(await rig.difference(), []);
 });
 
-t.test('a rebuild keeps what was owed to conntrack', async (t) => {
+t.test('a rebuild keeps what was pending to conntrack', async (t) => {
   const rig = await started();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
   await rig.sync();

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { removeLeftovers } from '../../../src/dataplane/leftovers/leftovers.js';
+import { removeLeftovers } from '../../../src/dataplane/removal/remove.js';
 import { footprintsOn } from '../../../src/dataplane/modes.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';

@@ -74,7 +74,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
     if (listing === null) throw new Error('no table');
     const read = readKernelTable(family, listing);
     for (const seed of [1, 2, 3]) t.same(differences(read, readKernelTable(family, shuffled(listing, seed))), []);
-    t.equal(read.strays.size, 0);
+    t.equal(read.unexpected.size, 0);
     t.ok(read.frontends.size > 10);
   });
 }
@@ -102,13 +102,13 @@ function shuffled(listing: NftTableListing, seed: number): NftTableListing {
   return { ...listing, sets };
 }
 
-t.test('a map of another kind by a name of ours has nothing but strays', (t) => {
+t.test('a map of another kind by a name of ours has nothing but unexpected', (t) => {
   const read = (keyLength: number, dataLength: number): unknown => {
     const elements = { count: 2, keys: new Uint8Array(2 * keyLength), data: new Uint8Array(2 * dataLength) };
     elements.keys.fill(1, keyLength);
     const none = { keyEnds: null, verdicts: null, comments: null, packets: null };
     const set = { name: 'endpoints-0', declaration: '', keyLength, dataLength, elements: { ...elements, ...none } };
-    return [...readKernelTable('IPv4', { chains: [], sets: [set], timeouts: [] }).strays.values()].map(
+    return [...readKernelTable('IPv4', { chains: [], sets: [set], timeouts: [] }).unexpected.values()].map(
       ({ key }) => key,
     );
   };
@@ -188,7 +188,7 @@ t.test('differences: everything that can differ, each by its name', (t) => {
     ['hairpin address 10.0.0.2 was lost'],
   );
   t.same(
-    change(({ strays }) => strays.set('stray', { set: 's', key: 'x', keyEnd: null })),
+    change(({ unexpected }) => unexpected.set('unexpected', { set: 's', key: 'x', keyEnd: null })),
     ['element of s is not ours'],
   );
   const fields = {

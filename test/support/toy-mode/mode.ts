@@ -9,7 +9,7 @@ import {
   type Tidied,
   type WaitForQuiet,
 } from '../../../src/dataplane/driver.js';
-import type { Footprint } from '../../../src/dataplane/footprint.js';
+import type { Footprint } from '../../../src/dataplane/removal/footprint.js';
 import { ModeError, type ModeDefinition } from '../../../src/dataplane/mode.js';
 import { Ledger } from '../../../src/dataplane/ledger.js';
 import { Reconciler, undisturbed } from '../../../src/dataplane/reconciler.js';

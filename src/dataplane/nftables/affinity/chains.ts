@@ -194,7 +194,7 @@ function findIn(
 }
 
 /**
- * A first packet that comes again soon is of an attempt that nobody answered: conntrack has forgotten it, and its client is not to go to the same endpoint
+ * A first packet that comes again soon is of an unanswered attempt: conntrack has forgotten it, and its client is not to go to the same endpoint
  * once more.
  */
 function forgetUnanswered(isProtocol: Statement, family: NftFamily, client: Expression, map: string): readonly Rule[] {

@@ -130,7 +130,7 @@ const NOBODY: Allowed = { pods: new Set(), others: new Set() };
 
 /**
  * Of a frontend whose key stands for a list of endpoints: those in the list. A frontend that remembers its clients alone may use two lists: pods never use that
- * of local endpoints; the node itself uses the other one too, so that both will do for everybody else.
+ * of local endpoints; the node itself uses the other one too, so that both will do for all other clients.
  */
 function allowedBy(frontend: FrontendPlan, table: FamilyTable): Allowed {
   const { key, endpoints, localEndpoints } = frontend;
@@ -147,7 +147,7 @@ function keysOf(list: EndpointList): ReadonlySet<string> {
   return new Set(Array.from({ length: list.count }, (_, index) => list.key(index)));
 }
 
-/** Whether a client is a pod, as far as addresses tell: where pods are known by their interface nobody is. */
+/** Whether a client is a pod, as far as addresses tell: where pods are known by their interface no client is. */
 function podTest({ node, family }: FamilyTable): (client: string) => boolean {
   if (node.localDetector?.type !== 'source-prefix') return () => false;
   const range = packRange(node.localDetector.prefix);

@@ -35,7 +35,7 @@ export class RememberedClients {
   /** Of these there were many clients when they were listed last. */
   private readonly large = new Set<FrontendKey>();
   /** Searches beside syncs that have not ended. */
-  private asides = 0;
+  private searches = 0;
   private waiting: Search | null = null;
   /** Settles when the last search beside syncs has ended. */
   private last: Promise<void> = Promise.resolve();
@@ -55,7 +55,7 @@ export class RememberedClients {
 
   /**
    * A client may only be kept if its endpoint still serves its frontend. Where clients are no longer remembered by a key that they were remembered by there is
-   * nothing to do: nobody looks for them, and their map goes or is emptied before it is used again.
+   * nothing to do: they are not looked for, and their map goes or is emptied before it is used again.
    */
   note({ key: frontend, current, next }: FrontendStep): void {
     const kept = keysOf(current).filter((key) => keysOf(next).includes(key));
@@ -104,18 +104,18 @@ export class RememberedClients {
    *
    * @param everybody names of sets, if the clients in all of them are looked at.
    */
-  async forgetRest(table: FamilyTable, everybody: Iterable<string> | null): Promise<Pick<SyncReport, 'aside'>> {
+  async forgetRest(table: FamilyTable, everybody: Iterable<string> | null): Promise<Pick<SyncReport, 'background'>> {
     const concerned = this.concernedKeys;
     this.concerned.clear();
     if (everybody === null && concerned.length === 0) return {};
-    if (everybody === null && this.asides === 0 && concerned.length <= FEW_MAPS) {
+    if (everybody === null && this.searches === 0 && concerned.length <= FEW_MAPS) {
       const few = concerned.filter((key) => !this.large.has(key));
       if (few.length > 0) await this.search(table, few);
       const many = concerned.filter((key) => this.large.has(key));
       if (many.length === 0) return {};
-      return this.aside(table, many);
+      return this.searchRest(table, many);
     }
-    return this.aside(table, [...concerned, ...keysOfMaps(everybody ?? [])]);
+    return this.searchRest(table, [...concerned, ...keysOfMaps(everybody ?? [])]);
   }
 
   /** Looks at every client in the maps among these sets, beside syncs. */
@@ -123,12 +123,12 @@ export class RememberedClients {
     await this.beside(table, keysOfMaps(sets));
   }
 
-  private aside(table: FamilyTable, keys: readonly FrontendKey[]): Pick<SyncReport, 'aside'> {
+  private searchRest(table: FamilyTable, keys: readonly FrontendKey[]): Pick<SyncReport, 'background'> {
     if (keys.length === 0) return {};
-    const aside = this.beside(table, keys);
-    // The caller hears of a failure, if it still listens.
-    aside.catch(() => undefined);
-    return { aside };
+    const background = this.beside(table, keys);
+    // The caller gets the failure, if it still waits.
+    background.catch(() => undefined);
+    return { background };
   }
 
   /** One search at a time, and not all the time: what comes meanwhile is looked for in one more. */
@@ -140,7 +140,7 @@ export class RememberedClients {
   }
 
   private enqueue(table: FamilyTable): Search {
-    this.asides++;
+    this.searches++;
     let took = 0;
     const keys = new Set<FrontendKey>();
     const begin = async (): Promise<void> => {
@@ -154,7 +154,7 @@ export class RememberedClients {
       took = this.now() - startedAt;
     };
     const done = this.last.then(begin).finally(() => {
-      this.asides--;
+      this.searches--;
       this.restUntil = this.now() + took * REST;
     });
     this.last = done.catch(() => undefined);

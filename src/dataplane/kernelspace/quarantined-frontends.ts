@@ -1,12 +1,12 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
-import type { AsideFrontend } from '../contract.js';
+import type { QuarantinedFrontend } from '../contract.js';
 import type { Desired } from './desired.js';
 import { AWAIT_MS } from './endpoints.js';
 import type { Ledgers } from './ledgers.js';
 import type { BalancerKey } from './listing.js';
 
-/** From then on it is told as a refusal that HNS has no endpoint for a pod of this node. */
+/** From then on it is reported as a refusal that HNS has no endpoint for a pod of this node. */
 const PATIENCE_MS = 10_000;
 
 export interface AsideParts {
@@ -20,20 +20,23 @@ export interface AsideParts {
 }
 
 /** Every frontend of which HNS refused something. An endpoint that no frontend needs, and that HNS does not let go, stands for itself. */
-export function asideFrontends(parts: AsideParts): readonly AsideFrontend[] {
+export function quarantinedFrontends(parts: AsideParts): readonly QuarantinedFrontend[] {
   const { ledgers, desired, awaited, now, networkName } = parts;
-  const found = new Map<FrontendKey, AsideFrontend>();
-  const add = (key: BalancerKey, { reason, since, retryAt }: Omit<AsideFrontend, 'frontend' | 'absent'>): void => {
+  const found = new Map<FrontendKey, QuarantinedFrontend>();
+  const add = (
+    key: BalancerKey,
+    { reason, since, retryAt }: Omit<QuarantinedFrontend, 'frontend' | 'absent'>,
+  ): void => {
     const wanted = desired.get(key);
     const frontend = wanted?.plan.key ?? key;
     const absent = wanted !== undefined && !ledgers.balancers.acknowledged.has(key);
     if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt, ...(absent ? { absent } : {}) });
   };
-  for (const [key, aside] of ledgers.balancers.aside) add(key, aside);
-  for (const [key, aside] of ledgers.endpoints.aside) {
+  for (const [key, quarantined] of ledgers.balancers.quarantined) add(key, quarantined);
+  for (const [key, quarantined] of ledgers.endpoints.quarantined) {
     const users = desired.usersOf(key as IPAddress);
-    for (const user of users) add(user, aside);
-    if (users.size === 0) add(`endpoint ${key}`, aside);
+    for (const user of users) add(user, quarantined);
+    if (users.size === 0) add(`endpoint ${key}`, quarantined);
   }
   const time = now();
   for (const [address, since] of awaited) {

@@ -1,6 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftFamily } from '../../native/contract.js';
-import type { Footprint, NftTableFootprint, OwnFootprint } from '../footprint.js';
+import type { Footprint, NftTableFootprint, OwnFootprint } from './footprint.js';
 import { removeChains, type IptablesPart } from './iptables.js';
 import { removeIpvs, type IpvsParts } from './ipvs.js';
 import { Remains } from './remains.js';

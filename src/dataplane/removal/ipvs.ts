@@ -2,7 +2,7 @@ import { addressFromBytes, addressLength, FAMILIES } from '../../base/ip.js';
 import { protocolNumber } from '../../base/protocol.js';
 import type { IpsetAddon, IpvsAddon, IpvsService, RouteAddon } from '../../native/contract.js';
 import type { NativeError } from '../../native/errors.js';
-import { isUsualNodePort, type IpvsFootprint } from '../footprint.js';
+import { isUsualNodePort, type IpvsFootprint } from './footprint.js';
 import { addressesBeside } from '../link-addresses.js';
 import type { Removal } from './removal.js';
 

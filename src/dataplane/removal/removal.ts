@@ -12,7 +12,7 @@ export interface RemovalReport {
   readonly problems: readonly Error[];
   /** Whether a mode's link was removed, and nothing of others is left that its sysctls are for. */
   readonly freesSysctls: boolean;
-  /** Frontends of what was removed that are gone, and whose flows of UDP and SCTP nobody confirmed removed. */
+  /** Frontends of what was removed that are gone, and whose flows of UDP and SCTP are not confirmed removed. */
   readonly goneFlows: ReadonlyMap<Family, readonly FrontendKey[]>;
 }
 

@@ -1,5 +1,5 @@
 import type { IptablesFlavor, IptablesTable } from '../../native/contract.js';
-import type { ChainFootprint, Footprint, IpvsFootprint, NftTableFootprint, OwnFootprint } from '../footprint.js';
+import type { ChainFootprint, Footprint, IpvsFootprint, NftTableFootprint, OwnFootprint } from './footprint.js';
 
 /** Which chains of one flavour are leftovers. */
 export interface LeftoverChains {

@@ -1,7 +1,7 @@
-import type { Family } from '../base/ip.js';
-import { DEFAULT_NODE_PORTS, type Protocol } from '../base/protocol.js';
-import type { IptablesFlavor, IptablesTable, NftCommand, NftFamily, NftTableListing } from '../native/contract.js';
-import type { FrontendKey } from '../plan/types.js';
+import type { Family } from '../../base/ip.js';
+import { DEFAULT_NODE_PORTS, type Protocol } from '../../base/protocol.js';
+import type { IptablesFlavor, IptablesTable, NftCommand, NftFamily, NftTableListing } from '../../native/contract.js';
+import type { FrontendKey } from '../../plan/types.js';
 
 /**
  * What of the kernel is a mode's own: what it makes, and what kube-proxy makes in the same mode, which it takes over. Other modes remove it by this
@@ -15,12 +15,12 @@ export interface Footprint {
   readonly ipvs: IpvsFootprint | null;
 }
 
-/** Of a mode that nobody but itself can clean up after. */
+/** Of a mode that only itself can clean up after. */
 export const NO_FOOTPRINT: Footprint = { nftTables: [], chains: null, ipvs: null };
 
 export interface NftTableFootprint {
   readonly name: string;
-  /** Sets with notes of frontends that are gone and whose flows are still to be removed, which whoever removes the table then has to do. */
+  /** Sets with notes of frontends that are gone and whose flows are still to be removed, which has to be done once the table is removed. */
   readonly notes: readonly string[];
   /** @param listing with the elements of these sets. */
   readonly readNotes: (family: Family, listing: NftTableListing) => Promise<readonly FrontendKey[]>;
@@ -61,6 +61,6 @@ export function isUsualNodePort(port: number): boolean {
 /** The footprint of the mode in force. */
 export interface OwnFootprint {
   readonly footprint: Footprint;
-  /** The flavour its chains are in; null when it has none. Those of the other flavour are nobody's. */
+  /** The flavour its chains are in; null when it has none. Those of the other flavour are leftovers. */
   readonly flavor: IptablesFlavor | null;
 }

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { addressBytes, parseAddress, type Family } from '../../src/base/ip.js';
-import type { OwnFootprint } from '../../src/dataplane/footprint.js';
+import type { OwnFootprint } from '../../src/dataplane/removal/footprint.js';
 import { IPTABLES } from '../../src/dataplane/iptables/mode.js';
-import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
-import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/leftovers/leftovers.js';
-import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/remains.js';
+import { ruleTarget, tableRemoval } from '../../src/dataplane/removal/chains.js';
+import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/removal/remove.js';
+import { Remains, type LeftoverChains } from '../../src/dataplane/removal/remains.js';
 import { footprintsOn } from '../../src/dataplane/modes.js';
 import { NFTABLES } from '../../src/dataplane/nftables/mode.js';
 import type {
