@@ -18,7 +18,7 @@ const PARTS = {
   yaml: { entries: [YAML], uses: [] },
   xtables: { entries: modulesIn('src/dataplane/xtables'), uses: [] },
   'nftables-table': {
-    entries: ['src/dataplane/nftables/kernel-table.ts', 'src/dataplane/nftables/shared-table.ts'],
+    entries: ['src/dataplane/nftables/listing.ts', 'src/dataplane/nftables/shared-table.ts'],
     uses: [],
   },
   nftables: { entries: ['src/dataplane/nftables/open.ts'], uses: ['nftables-table'] },

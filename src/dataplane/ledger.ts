@@ -70,7 +70,7 @@ function rank({ waitMs, retryAt }: Pick<QuarantineEntry<unknown>, 'waitMs' | 're
 }
 
 /** What was desired of the keys of a claim when it began. */
-class Sent<Key, Value> {
+class ClaimedValues<Key, Value> {
   readonly keys: Key[] = [];
   readonly values: (Value | undefined)[] = [];
   /** Made when it is asked for: mostly nothing is desired while a claim is under way. */
@@ -98,7 +98,7 @@ export class Ledger<Key, Value> {
   private held = new Map<Key, Value>();
   /** What is desired of the keys that are pending; undefined: that they be absent. Every other key is desired as it is held. */
   private readonly pendingValues = new Map<Key, Value | undefined>();
-  private readonly claims = new Set<Sent<Key, Value>>();
+  private readonly claims = new Set<ClaimedValues<Key, Value>>();
   private readonly unknownKeys = new Set<Key>();
   private isAllUnknown = false;
   private changes = 0;
@@ -195,7 +195,7 @@ export class Ledger<Key, Value> {
    * whatever there is; keys that are not pending, for those that make everything anew.
    */
   claim(keys: Iterable<Key>): Claim {
-    const sent = new Sent<Key, Value>();
+    const sent = new ClaimedValues<Key, Value>();
     for (const key of keys) {
       if (this.isClaimed(key)) throw new Error(`${String(key)} is under way`);
       sent.add(key, this.desired(key));

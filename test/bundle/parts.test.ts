@@ -163,7 +163,7 @@ t.test('each module is in one file', (t) => {
     ['src/plan/planner.ts', 'pointsman'],
     ['src/dataplane/removal/remove.ts', 'pointsman'],
     ['src/dataplane/nftables/driver.ts', 'nftables'],
-    ['src/dataplane/nftables/kernel-table.ts', 'nftables-table'],
+    ['src/dataplane/nftables/listing.ts', 'nftables-table'],
     ['src/dataplane/iptables/driver.ts', 'iptables'],
     ['src/dataplane/xtables/chain-ledger.ts', 'xtables'],
     ['src/dataplane/ipvs/driver.ts', 'ipvs'],

@@ -11,14 +11,14 @@ import { CHAIN, DIVISION, hashIn, TRIAL } from './names.js';
 import type { Ruleset } from './ruleset.js';
 
 /** What streams that the kernel took were made of. */
-export interface Sent extends Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'> {
+export interface SentStreams extends Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'> {
   readonly rules: RuleCounts;
 }
 
-const NOTHING_SENT: Sent = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
+const NOTHING_SENT: SentStreams = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
 
 /** A stream that was refused for what it says. */
-export interface Refused {
+export interface RefusedStream {
   readonly error: unknown;
   /** Tables before it were written. */
   readonly table: IptablesTable;
@@ -52,7 +52,7 @@ export class ChainWriter {
   constructor(private readonly options: ChainWriterOptions) {}
 
   /** What was sent since the last call. */
-  takeSent(): Sent {
+  takeSent(): SentStreams {
     const { tally } = this;
     this.tally = NOTHING_SENT;
     return tally;
@@ -75,7 +75,7 @@ export class ChainWriter {
    * Where mode ipvs translates until nat is written, what drops untranslated packets to load balancers follows in a stream of its own: its own are such, and
    * its rules admit them by source until then.
    */
-  async send(stream: Stream): Promise<Refused | null> {
+  async send(stream: Stream): Promise<RefusedStream | null> {
     if (!this.options.followsIpvs()) return await this.sendPart(stream, () => true);
     const { others, also } = stream;
     const first = { ...stream, others: others.filter((operation) => !leadsToFirewall(operation)) };
@@ -88,7 +88,7 @@ export class ChainWriter {
   private async sendPart(
     { removing, others, also, except }: Stream,
     isOf: (id: ChainId) => boolean,
-  ): Promise<Refused | null> {
+  ): Promise<RefusedStream | null> {
     const { ruleset, chains, tables } = this.options;
     const isSent = (id: ChainId): boolean => isOf(id) && (except.size === 0 || !except.has(hashIn(id) ?? ''));
     const ids = [...new Set([...chains.pending('written').filter(isSent), ...also])];
@@ -121,7 +121,7 @@ export class ChainWriter {
   }
 
   /** Writes rules where no packet comes by; null: they can be written. */
-  async tryRules(rules: Readonly<Record<keyof typeof TRIAL, readonly string[]>>): Promise<Refused | null> {
+  async tryRules(rules: Readonly<Record<keyof typeof TRIAL, readonly string[]>>): Promise<RefusedStream | null> {
     const operations = TRIAL_TABLES.map((table) =>
       chainOperation({ table, name: TRIAL[table], rules: rules[table], owner: null }),
     );
@@ -169,7 +169,7 @@ function leadsToFirewall(operation: IptablesOperation): boolean {
 const TRIAL_TABLES = ['filter', 'nat'] as const;
 
 /** Null: it failed for another reason than what it says, and it is unknown how far it came. */
-function refusalOf(error: unknown, operations: readonly IptablesOperation[]): Refused | null {
+function refusalOf(error: unknown, operations: readonly IptablesOperation[]): RefusedStream | null {
   const table = refusedTable(error, [...new Set(operations.map((operation) => operation.table))]);
   return table === null ? null : { error, table };
 }

@@ -14,7 +14,7 @@ import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hook
 import type { RefusedByRules } from '../xtables/refused-by-rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
-import { ChainWriter, type Refused, type Sent } from './chain-writer.js';
+import { ChainWriter, type RefusedStream, type SentStreams } from './chain-writer.js';
 import { dumpRules } from './dump.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
@@ -46,7 +46,7 @@ export class IptablesDriver implements Driver<Chains> {
   readonly dueAt = null;
   private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
   /** Null before the first plan. */
-  private desired: Desired | null = null;
+  private desired: Pipeline | null = null;
   private readonly groups: ServiceGroups;
   private readonly chains: ChainLedger;
   /** What built-in chains, and those that others have rules in, lack. */
@@ -57,7 +57,7 @@ export class IptablesDriver implements Driver<Chains> {
   private followsIpvs = false;
   /** Whether loopback was served, and so guarded, when everything was last written. */
   private guardsLoopback = false;
-  private written: Sent['rules'] = { filter: 0, nat: 0 };
+  private written: SentStreams['rules'] = { filter: 0, nat: 0 };
   private readonly tables: Tables;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
@@ -165,7 +165,7 @@ export class IptablesDriver implements Driver<Chains> {
     return { problems, rules: { written: { ...this.written }, held: { ...this.chains.held } } };
   }
 
-  private async blame(refused: Refused, jumps: readonly IptablesOperation[], isFirst: boolean): Promise<void> {
+  private async blame(refused: RefusedStream, jumps: readonly IptablesOperation[], isFirst: boolean): Promise<void> {
     if (isFirst) await this.readHeld();
     await this.plan.groups.blame(refused, jumps);
   }
@@ -231,12 +231,12 @@ export class IptablesDriver implements Driver<Chains> {
     return Promise.resolve(null);
   }
 
-  private get plan(): Desired {
+  private get plan(): Pipeline {
     if (this.desired === null) throw new Error('nothing is planned yet');
     return this.desired;
   }
 
-  private follow(table: FamilyTable): Desired {
+  private follow(table: FamilyTable): Pipeline {
     const view = new AdoptedTable(table);
     const ruleset = new Ruleset(view, () => this.settings);
     const { tables, chains } = this;
@@ -245,7 +245,7 @@ export class IptablesDriver implements Driver<Chains> {
     return { view, ruleset, writer, groups: new GroupWriter({ groups: this.groups, ruleset, chains, writer }) };
   }
 
-  private update({ view, ruleset, groups }: Desired, changes: Changes): void {
+  private update({ view, ruleset, groups }: Pipeline, changes: Changes): void {
     groups.follow(this.groups.follow(view, changes));
     ruleset.update(changes);
   }
@@ -293,7 +293,7 @@ const OTHERS_CHAINS = [CHAIN.firewall, CHAIN.forward];
 const ASKED = [...OTHERS_CHAINS, 'KUBE-'];
 
 /** What is wanted, and what brings it to the kernel. */
-interface Desired {
+interface Pipeline {
   readonly view: AdoptedTable;
   readonly ruleset: Ruleset;
   readonly writer: ChainWriter;

@@ -7,7 +7,7 @@ import type { ChainLedger } from '../xtables/chain-ledger.js';
 import type { ChainStates } from '../xtables/chain-states.js';
 import { tablesBefore } from '../xtables/operations.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
-import type { ChainWriter, Refused, Stream } from './chain-writer.js';
+import type { ChainWriter, RefusedStream, Stream } from './chain-writer.js';
 import { findCulprits, restoreDamaged, type Culprits } from '../culprits.js';
 import { CHAIN, hashIn } from './names.js';
 import type { Ruleset } from './ruleset.js';
@@ -82,7 +82,7 @@ export class GroupWriter {
   }
 
   /** Sends all that is pending, but for what is quarantined, in one stream; another lets go of refusals that the first made superfluous. Null: it is taken. */
-  bringPending(removing: boolean, others: readonly IptablesOperation[]): Promise<Refused | null> {
+  bringPending(removing: boolean, others: readonly IptablesOperation[]): Promise<RefusedStream | null> {
     const { together, apart } = this.options.groups.pending();
     const hidden = new Set(apart.flat());
     this.hide([...hidden].filter((hash) => !this.hidden.has(hash)));
@@ -97,7 +97,7 @@ export class GroupWriter {
    * @param others what the stream held besides.
    * @throws what the kernel answered, if it refuses more than single groups.
    */
-  async blame(refused: Refused, others: readonly IptablesOperation[]): Promise<void> {
+  async blame(refused: RefusedStream, others: readonly IptablesOperation[]): Promise<void> {
     const { groups } = this.options;
     this.hide(groups.pending().together);
     await this.letGo(refused);
@@ -139,9 +139,10 @@ export class GroupWriter {
    * Lets go of groups whose entries are refused although the kernel holds them, and quarantines them: nothing could be written beside them any more. Entries are
    * tried where no packet comes by, so those of others stay in place.
    */
-  private async letGo({ error }: Refused): Promise<void> {
+  private async letGo({ error }: RefusedStream): Promise<void> {
     const { groups, ruleset, writer } = this.options;
-    const attempt = (hashes: readonly string[]): Promise<Refused | null> => writer.tryRules(ruleset.entriesOf(hashes));
+    const attempt = (hashes: readonly string[]): Promise<RefusedStream | null> =>
+      writer.tryRules(ruleset.entriesOf(hashes));
     // Entries cannot lead to chains that were removed externally, which are written again with what is controlled.
     const shown = ruleset.hashes().filter((hash) => {
       const held = groups.ledger.acknowledged.get(hash);
@@ -150,7 +151,7 @@ export class GroupWriter {
     const refused = await attempt(shown);
     if (refused !== null) {
       if ((await attempt([])) !== null) throw error;
-      const named = (part: readonly string[], other: Refused): readonly string[] =>
+      const named = (part: readonly string[], other: RefusedStream): readonly string[] =>
         part.filter((hash) => hash === namedIn(other.error));
       const limits = { most: MOST_CULPRITS, attempts: Infinity, first: 'larger' } as const;
       const { found, tooMany } = await findCulprits(shown, { attempt, named, ...limits });
@@ -162,7 +163,7 @@ export class GroupWriter {
     await writer.endTrial();
   }
 
-  private bringApart(units: readonly Unit[], attempts: number): Promise<Culprits<Unit, Refused>> {
+  private bringApart(units: readonly Unit[], attempts: number): Promise<Culprits<Unit, RefusedStream>> {
     return findCulprits(units, {
       attempt: (part) => this.attempt(part.flat()),
       named: (part, { error }) => part.filter((unit) => unit.includes(namedIn(error) ?? '')),
@@ -173,7 +174,7 @@ export class GroupWriter {
   }
 
   /** Sends groups as they were before they were altered. */
-  private async attemptFormer(former: ReadonlyMap<string, ServiceGroup>): Promise<Refused | null> {
+  private async attemptFormer(former: ReadonlyMap<string, ServiceGroup>): Promise<RefusedStream | null> {
     const { groups, ruleset, writer } = this.options;
     const { ledger } = groups;
     const hashes = [...former.keys()];
@@ -195,13 +196,13 @@ export class GroupWriter {
     return null;
   }
 
-  private putAside(found: Culprits<Unit, Refused>['found']): void {
+  private putAside(found: Culprits<Unit, RefusedStream>['found']): void {
     for (const [unit, { error }] of found)
       for (const hash of unit) this.options.groups.ledger.quarantine(hash, reasonOf(error));
   }
 
   /** Leaves the groups hidden unless they are taken. */
-  private async attempt(hashes: readonly string[]): Promise<Refused | null> {
+  private async attempt(hashes: readonly string[]): Promise<RefusedStream | null> {
     let isTaken = false;
     try {
       const refused = await this.bring(hashes, { removing: false, others: [], also: [] });
@@ -212,12 +213,12 @@ export class GroupWriter {
     }
   }
 
-  private async bring(hashes: readonly string[], stream: Omit<Stream, 'except'>): Promise<Refused | null> {
+  private async bring(hashes: readonly string[], stream: Omit<Stream, 'except'>): Promise<RefusedStream | null> {
     const { groups, ruleset, writer } = this.options;
     this.reveal(hashes);
     await writer.look();
     const claim = groups.ledger.claim(hashes);
-    let refused: Refused | null;
+    let refused: RefusedStream | null;
     try {
       refused = await writer.send({ ...stream, except: this.hidden });
     } catch (error) {

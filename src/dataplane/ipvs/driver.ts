@@ -96,8 +96,8 @@ export class IpvsDriver implements Driver<Look> {
     this.desired = new Desired(() => this.plan, this.ledgers, options);
     this.drains = new Drains(family, this.ledgers, this.desired, now);
     this.counters = new RefusalCounters(options);
-    const hear = onRules === undefined ? {} : { onTransaction: onRules };
-    this.rules = new RuleWriter({ addon: addon.iptables, family, flavor, now, ...hear });
+    const observer = onRules === undefined ? {} : { onTransaction: onRules };
+    this.rules = new RuleWriter({ addon: addon.iptables, family, flavor, now, ...observer });
     const { ledgers, desired, rules, ownership } = this;
     this.comparison = new Comparison({ ...options, ledgers, desired, rules, ownership });
   }

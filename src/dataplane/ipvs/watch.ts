@@ -19,11 +19,11 @@ export function watchAddresses(
   return (onChange) => {
     let ended = false;
     const lookAt = async (one: Looked): Promise<void> => {
-      const told = await one.addressesDiffer().then(
+      const change = await one.addressesDiffer().then(
         (differ) => (differ ? { missed: false } : null),
         () => ({ missed: true }),
       );
-      if (told !== null && !ended) onChange({ families: [one.family], process: null, ...told });
+      if (change !== null && !ended) onChange({ families: [one.family], process: null, ...change });
     };
     // Links come and go with every pod: one look at a time, and one more for all notifications that came meanwhile.
     let looked: Promise<unknown> = Promise.resolve();

@@ -21,7 +21,7 @@ export interface WriterParts {
 }
 
 /** What was sent. */
-export interface Sent {
+export interface SentCounts {
   /** Calls that changed something. */
   transactions: number;
   /** Virtual services, destinations, elements of sets and addresses. */
@@ -61,7 +61,7 @@ const NO_IPV6 = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 the
  * for keeps no other from being done: an object that the kernel does not take is quarantined, and any other failure rejects once all else was sent.
  */
 export class Writer {
-  sent: Sent = { transactions: 0, objects: 0, bytes: 0 };
+  sent: SentCounts = { transactions: 0, objects: 0, bytes: 0 };
   private failures: unknown[] = [];
 
   constructor(private readonly parts: WriterParts) {}

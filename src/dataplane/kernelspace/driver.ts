@@ -51,7 +51,7 @@ export interface KernelspaceOptions extends KernelspaceSettings {
   /** Of all families. */
   readonly modifying: Modifying;
   /** Whether HNS's notifications call {@link KernelspaceDriver.stirred} when a network comes or goes. */
-  readonly tellsNetworks?: () => boolean;
+  readonly notifiesOfNetworks?: () => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
@@ -60,7 +60,7 @@ export interface KernelspaceOptions extends KernelspaceSettings {
 /** What a family takes from the configuration and the version of HNS. */
 export type FamilySettings = Omit<
   KernelspaceOptions,
-  'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'tellsNetworks' | 'onOperations'
+  'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'notifiesOfNetworks' | 'onOperations'
 >;
 
 /** One look at HNS. */
@@ -234,7 +234,7 @@ export class KernelspaceDriver implements Driver<Look> {
   /** The network, where HNS does not notify of it. */
   async probe(quiet: WaitForQuiet): Promise<boolean> {
     // Of routes that an overlay network gets HNS does not notify.
-    const isNotified = this.options.tellsNetworks?.() === true && this.network?.isOverlay !== true;
+    const isNotified = this.options.notifiesOfNetworks?.() === true && this.network?.isOverlay !== true;
     return !isNotified && (await this.stirred(quiet));
   }
 
@@ -528,4 +528,4 @@ export class KernelspaceDriver implements Driver<Look> {
   }
 }
 
-const REMEMBERED_UNKNOWN = 'in mode kernelspace HNS decides by a digest of the source, and tells nobody';
+const REMEMBERED_UNKNOWN = 'in mode kernelspace HNS decides by a digest of the source, and does not report them';

@@ -49,12 +49,12 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   });
   const made = new Map<Family, Looked>();
   const networks = new NetworkWatch(addon.hcn, () => made.values(), now);
-  const tellsNetworks = (): boolean => networks.tells();
+  const notifiesOfNetworks = (): boolean => networks.notifies();
   const driverOf = (family: Family): KernelspaceDriver => {
     const options = familyOptions(settings, features, family, served);
     return new KernelspaceDriver({
       ...options,
-      ...{ hcn: addon.hcn, now, interfaceMac, modifying, tellsNetworks, onOperations },
+      ...{ hcn: addon.hcn, now, interfaceMac, modifying, notifiesOfNetworks, onOperations },
     });
   };
   const dataplane = (family: Family): Reconciler<Look> => {

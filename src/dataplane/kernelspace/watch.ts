@@ -29,7 +29,7 @@ export class NetworkWatch {
   ) {}
 
   /** Whether HNS notifies of networks. Where it does not it is asked again, ever more rarely; until then networks are polled. */
-  tells(): boolean {
+  notifies(): boolean {
     if (!this.isListening && this.now() >= this.askAgainAt) this.ask?.();
     return this.isListening;
   }
@@ -39,8 +39,8 @@ export class NetworkWatch {
     let isAsking = false;
     let end = (): void => undefined;
     const lookAt = async (one: Looked, missed: boolean): Promise<void> => {
-      const told = missed || (await one.stirred().catch(() => true));
-      if (told && !ended) onChange({ families: [one.family], missed, process: null });
+      const differs = missed || (await one.stirred().catch(() => true));
+      if (differs && !ended) onChange({ families: [one.family], missed, process: null });
     };
     const look = (missed: boolean): void => {
       for (const one of this.families()) void lookAt(one, missed);

@@ -3,7 +3,7 @@ import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { differences, type Uncertain } from './differences.js';
-import { TableReader, type KernelTable } from './kernel-table.js';
+import { TableReader, type HeldTable } from './listing.js';
 import type { TableKeys } from './table-ledger.js';
 
 /** After so many elements others have their turn. */
@@ -23,7 +23,7 @@ export class Audit {
   /** @param known what the kernel acknowledged; syncs go on changing it. */
   constructor(
     private readonly family: Family,
-    private readonly known: KernelTable,
+    private readonly known: HeldTable,
   ) {}
 
   /** A sync is going to change this. */

@@ -4,6 +4,7 @@ import type { NftOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import { blamedFrontend } from '../contract.js';
+import { NOTHING_SENT, type Sent } from '../driver.js';
 import { findCulprits, restoreDamaged } from '../culprits.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { isNoteRemoval, refusedObject, usersOf } from './blame.js';
@@ -11,7 +12,7 @@ import { ElementBatches } from './element-batches.js';
 import type { FrontendElements } from './frontend-elements.js';
 import { packFrontend } from './keys.js';
 import { staleSet } from './names.js';
-import { isRefusal, type Sender, type Sent } from './sender.js';
+import { isRefusal, type Sender } from './sender.js';
 import { isClassChain, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
 import { noKeys, type TableLedger } from './table-ledger.js';
@@ -41,8 +42,6 @@ export interface Delivered {
   /** One line for each chain that is not as it should be. */
   readonly refusedChains: readonly string[];
 }
-
-const NOTHING: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
 
 /** What was refused, and the frontends that it concerns: the one whose element it was, or those that need the chain, set or map. */
 interface Refusal {
@@ -279,6 +278,6 @@ export function sum(parts: readonly Sent[]): Sent {
       ruleOperations: total.ruleOperations + part.ruleOperations,
       bytes: total.bytes + part.bytes,
     }),
-    NOTHING,
+    NOTHING_SENT,
   );
 }

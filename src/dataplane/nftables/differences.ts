@@ -1,7 +1,7 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { sameElements } from './frontend-elements.js';
-import type { KernelTable } from './kernel-table.js';
+import type { HeldTable } from './listing.js';
 
 /** Lines kept of a report: a flushed table would otherwise name every Service. */
 const LIMIT = 20;
@@ -17,8 +17,8 @@ export interface Uncertain {
 
 /** What the kernel held at the last acknowledgement and holds no longer, or holds differently; one line each, the rest counted. */
 export function differences(
-  known: KernelTable,
-  listed: KernelTable,
+  known: HeldTable,
+  listed: HeldTable,
   uncertain: Uncertain | null = null,
 ): readonly string[] {
   const lines: string[] = [];

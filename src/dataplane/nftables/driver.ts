@@ -31,8 +31,8 @@ import { dumpTable } from './dump.js';
 import { Generation } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { addTable } from './json.js';
-import { readKernelTable, type ListedTable } from './kernel-table.js';
-import { Lister } from './lister.js';
+import { readListing, type ListedTable } from './listing.js';
+import { Listings } from './listings.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { refusedPackets } from './refused-packets.js';
 import { isTimeoutUsed } from './retry.js';
@@ -77,7 +77,7 @@ class NftablesDriver implements Driver<ListedTable> {
   private readonly ledger: TableLedger;
   private readonly clients: RememberedClients;
   private readonly delivery: Delivery;
-  private readonly lister: Lister;
+  private readonly listings: Listings;
   private readonly unneeded: Unneeded;
   private readonly timeouts: TimeoutSupport;
   private audited: Audit | null = null;
@@ -112,25 +112,25 @@ class NftablesDriver implements Driver<ListedTable> {
       },
     };
     this.resets = connectionResets(counted, family);
-    this.lister = new Lister(addon, family, generation, now);
+    this.listings = new Listings(addon, family, generation, now);
     const onFailure = (): void => {
       // The full sync that makes up for it really looks.
-      this.lister.distrust();
+      this.listings.distrust();
     };
     this.clients = new RememberedClients(counted, family, onFailure, now);
     const onKeys = (keys: TableKeys): void => this.audited?.touched(keys);
     const sender = new Sender(counted, family, this.ledger, onKeys);
-    const { structure, ledger, clients, lister } = this;
+    const { structure, ledger, clients, listings } = this;
     const maxBatch = (): number => this.maxBatch();
     const readBack = async (): Promise<void> => {
-      ledger.readBack(await lister.read());
+      ledger.readBack(await listings.read());
     };
     const where = { family: NFT_FAMILY[family], table: TABLE };
     // The kernel does not count a transaction that changes nothing among its generations.
     const probe = (): Promise<unknown> =>
       addon.nftTransact({ ...where, operations: [{ type: 'commands', commands: [addTable(where)] }] });
     this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, probe, readBack });
-    this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, lister, onKeys });
+    this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, listings, onKeys });
     this.notes = {
       // Of those that are quarantined the flows are gone.
       keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.quarantined.has(key)),
@@ -148,7 +148,7 @@ class NftablesDriver implements Driver<ListedTable> {
 
   /** Lists the table that the last process left while the sources are still being read. */
   prepare(): void {
-    this.lister.prepare();
+    this.listings.prepare();
   }
 
   end(): void {
@@ -175,11 +175,11 @@ class NftablesDriver implements Driver<ListedTable> {
   }
 
   isUntouched(): Promise<boolean> {
-    return this.lister.isUntouched();
+    return this.listings.isUntouched();
   }
 
   list(): Promise<ListedTable> {
-    return this.lister.read();
+    return this.listings.read();
   }
 
   /** After a failure that which was on its way may or may not have arrived: it is not missed, nor is anything that is there in addition. */
@@ -213,7 +213,7 @@ class NftablesDriver implements Driver<ListedTable> {
     const scope = { frontends: this.looked, rules: full || change.node };
     const delivered = await delivery.deliver(table, scope, full);
     if (full) this.chainsRefused = delivered.refusedChains.length > 0;
-    if (this.chainsRefused) this.lister.distrust();
+    if (this.chainsRefused) this.listings.distrust();
     const restored = ledger.frontends.damaged.size === 0 ? [] : await delivery.restore(table);
     const retried = ledger.hasQuarantined ? await delivery.retry(table) : { sent: [], taken: [] };
     const { background } = await clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
@@ -247,22 +247,22 @@ class NftablesDriver implements Driver<ListedTable> {
 
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
     if (this.chainsRefused || this.timeouts.isOutdated) return true;
-    const { lister } = this;
+    const { listings } = this;
     const known = this.ledger.held;
     const audit = new Audit(this.family, known);
     // Before anything is waited for: a sync may begin at any moment from now on.
     this.audited = audit;
     try {
-      if (await lister.isUntouched()) return false;
+      if (await listings.isUntouched()) return false;
       // Who failed or compared meanwhile knows better.
       if (!(await quiet()).isKnown || this.ledger.held !== known) return false;
-      const look = await lister.look();
+      const look = await listings.look();
       // A set that is not known is a difference, whatever is in it.
-      const found = await audit.compare(await lister.listSets([...known.sets.keys()]));
+      const found = await audit.compare(await listings.listSets([...known.sets.keys()]));
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
       await this.clients.checkAll(table, known.sets.keys());
-      lister.confirm(look);
+      listings.confirm(look);
       return false;
     } finally {
       this.audited = null;
@@ -279,18 +279,18 @@ class NftablesDriver implements Driver<ListedTable> {
   }
 
   async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {
-    const { addon, family, structure, ledger, lister } = this;
+    const { addon, family, structure, ledger, listings } = this;
     const { unused } = ledger.uses;
     if (scope === null) {
-      const listing = await lister.listTable();
+      const listing = await listings.listTable();
       if (listing === null) return [];
       this.readTimeouts(listing);
-      return dumpTable(family, readKernelTable(family, listing), structure, node, unused);
+      return dumpTable(family, readListing(family, listing), structure, node, unused);
     }
     const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope));
     if (listing === null) return [];
     this.readTimeouts(listing);
-    return inspectTable(family, readKernelTable(family, listing), structure, node, scope, unused);
+    return inspectTable(family, readListing(family, listing), structure, node, scope, unused);
   }
 
   async remembered(

@@ -15,7 +15,7 @@ import type { Balance, FrontendKey, FrontendKind, NodePlan, Shares } from '../..
 import { findChainOf, parseAffinityChain } from './affinity/chains.js';
 import { parseClassName } from './classes.js';
 import { chainsOfFrontend, timeoutOfFrontend, type FrontendElements } from './frontend-elements.js';
-import type { KernelTable } from './kernel-table.js';
+import type { HeldTable } from './listing.js';
 import type { PackedKey } from './keys.js';
 import type { Slots } from './slots.js';
 import { isTimeoutUsed, retrySecondsOf } from './retry.js';
@@ -28,7 +28,7 @@ import { hasCounters, isCounter, objectsOfChain, type Structure } from './struct
  */
 export function dumpTable(
   family: Family,
-  kernel: KernelTable,
+  kernel: HeldTable,
   structure: Structure,
   node: NodePlan,
   lingering: ReadonlySet<string>,
@@ -38,7 +38,7 @@ export function dumpTable(
 }
 
 /** The same of a part of the table, which does not tell what is needed. */
-export function dumpPart(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
+export function dumpPart(family: Family, kernel: HeldTable, structure: Structure, node: NodePlan): readonly string[] {
   const lines: string[] = [];
   for (const address of kernel.clusterAddresses.keys()) lines.push(clusterAddressLine(family, address));
   for (const address of kernel.hairpinAddresses.keys()) lines.push(hairpinLine(family, address));
@@ -52,7 +52,7 @@ export function dumpPart(family: Family, kernel: KernelTable, structure: Structu
 
 /** Chains, sets and timeouts that no frontend leads to. */
 export function unneededObjects(
-  { chains, sets, timeouts, frontends }: KernelTable,
+  { chains, sets, timeouts, frontends }: HeldTable,
   structure: Structure,
 ): readonly string[] {
   const roots = new Set([...frontends.values()].flatMap(chainsOfFrontend));
@@ -70,7 +70,7 @@ export function printUnneeded(family: Family, names: readonly string[]): readonl
  * The node's lines where the rules are as they should be for it; otherwise the rules that differ. Who asks need not know whether the running process counts
  * refused packets.
  */
-function dumpRules(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
+function dumpRules(family: Family, kernel: HeldTable, structure: Structure, node: NodePlan): readonly string[] {
   const classNames = new Set([...kernel.frontends.values()].flatMap(chainsOfFrontend));
   const wanted = structure.chainTexts(node, classNames, hasCounters(kernel));
   const lines: string[] = [];

@@ -12,8 +12,8 @@ export const NFTABLES_FOOTPRINT: Footprint = {
 };
 
 async function readNotes(family: Family, listing: NftTableListing): Promise<readonly FrontendKey[]> {
-  const { readKernelTable } = await import('./kernel-table.js');
-  return [...readKernelTable(family, listing).staleFlows.keys()];
+  const { readListing } = await import('./listing.js');
+  return [...readListing(family, listing).staleFlows.keys()];
 }
 
 async function removalFromShared(

@@ -6,7 +6,7 @@ import type { FrontendKey, NodePlan, PacketScope } from '../../plan/types.js';
 import { clientKeysOf, parseAffinityChain } from './affinity/chains.js';
 import { nameClientKey } from './affinity/key-names.js';
 import { dumpPart, printUnneeded, unneededObjects } from './dump.js';
-import type { KernelTable } from './kernel-table.js';
+import type { HeldTable } from './listing.js';
 import { packFrontend, shardOf } from './keys.js';
 import { NFT_FAMILY, SET, TABLE, clientsMap, endpointsMap, parseClientsMap } from './names.js';
 import type { Structure } from './structure.js';
@@ -39,7 +39,7 @@ export function inspectedSets({ frontend }: PacketScope): readonly string[] {
  */
 export function inspectTable(
   family: Family,
-  kernel: KernelTable,
+  kernel: HeldTable,
   structure: Structure,
   node: NodePlan,
   { frontend, addresses }: PacketScope,
@@ -48,7 +48,7 @@ export function inspectTable(
   const elements = kernel.frontends.get(frontend);
   const among = (held: ReadonlyMap<IPAddress, true>): ReadonlyMap<IPAddress, true> =>
     new Map(addresses.flatMap((address) => (held.has(address) ? [[address, true]] : [])));
-  const part: KernelTable = {
+  const part: HeldTable = {
     ...kernel,
     frontends: new Map(elements === undefined ? [] : [[frontend, elements]]),
     clusterAddresses: among(kernel.clusterAddresses),

@@ -1,14 +1,12 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftAck, NftOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
-import { blameFrontend, type SyncReport } from '../contract.js';
+import { blameFrontend } from '../contract.js';
+import type { Sent } from '../driver.js';
 import { refusedFrontend } from './blame.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import type { PlannedTransaction, SyncPlan } from './sync-plan.js';
 import { joinKeys, type TableKeys, type TableLedger } from './table-ledger.js';
-
-/** What was sent, and acknowledged. */
-export type Sent = Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>;
 
 /** Whether the kernel, or the compiler before it, refused one operation: then nothing of the transaction happened. After any other failure it is unknown. */
 export function isRefusal(error: unknown): boolean {

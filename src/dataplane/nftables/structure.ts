@@ -17,7 +17,7 @@ import {
   type TableName,
   type TimeoutDeclaration,
 } from './json.js';
-import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
+import { chainText, emptyTable, type HeldTable } from './listing.js';
 import { CHAIN, COUNTED, NFT_FAMILY, TABLE, countChain, countedSet } from './names.js';
 import { declarationNamed, parseRetryChain, retryChains, retryClassesOfNode, type RetryTimeouts } from './retry.js';
 import { countedSets, staticSets } from './schema.js';
@@ -109,7 +109,7 @@ export class Structure {
    * @param leftOut chains that stay as they are.
    */
   change(
-    kernel: KernelTable,
+    kernel: HeldTable,
     node: NodePlan,
     classNames: ReadonlySet<string>,
     isUsed: (name: string) => boolean,
@@ -163,7 +163,7 @@ export class Structure {
 
   /** The same for a table made anew after the one in the kernel was removed. */
   anew(node: NodePlan, classNames: ReadonlySet<string>): StructureChange {
-    const { before, ...rest } = this.change(emptyKernelTable(), node, classNames, () => false, true);
+    const { before, ...rest } = this.change(emptyTable(), node, classNames, () => false, true);
     const [objects = [], ...rules] = before;
     const removal = [addTable(this.where), deleteTable(this.where)];
     return { ...rest, rebuild: true, before: [[...removal, ...objects], ...rules] };
@@ -259,7 +259,7 @@ export function isCounter(name: string): boolean {
 }
 
 /** Whether the kernel has sets that count refused packets. */
-export function hasCounters(kernel: KernelTable): boolean {
+export function hasCounters(kernel: HeldTable): boolean {
   return COUNTED.every(({ of }) => kernel.sets.has(countedSet(of)));
 }
 

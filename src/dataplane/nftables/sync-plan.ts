@@ -11,7 +11,7 @@ import {
   renderFrontend,
   type FrontendElements,
 } from './frontend-elements.js';
-import { emptyKernelTable, type KernelTable } from './kernel-table.js';
+import { emptyTable, type HeldTable } from './listing.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
 import { addressesIn } from './slots.js';
@@ -119,7 +119,7 @@ function planStructure(
   brought: readonly FrontendKey[],
 ): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
   const { rules, leftOut, former } = scope;
-  const plan = (from: KernelTable): readonly [readonly FrontendStep[], ReadonlySet<string>] => {
+  const plan = (from: HeldTable): readonly [readonly FrontendStep[], ReadonlySet<string>] => {
     const steps = brought.map((key) => {
       const next = former?.get(key);
       return { ...step(key, from, table), ...(next === undefined ? {} : { next }) };
@@ -133,7 +133,7 @@ function planStructure(
   for (const kind of ADDRESSES)
     for (const address of ledger.held[kind].keys())
       if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
-  const [all, needed] = plan(emptyKernelTable());
+  const [all, needed] = plan(emptyTable());
   return { steps: all, structural: structure.anew(table.node, needed) };
 }
 
@@ -145,7 +145,7 @@ const VERDICTS = ['chain', 'finds', 'findsLocal', 'remembers'] as const;
  * from before it, but a map's element from after it (kernel 6.18: `nft_do_chain` reads the generation once, each lookup anew), and a chain made in the same
  * transaction has no rules in the generation before: the packet would fall through it, and be refused. So such a chain is there a transaction earlier.
  */
-function leadsAway(steps: readonly FrontendStep[], held: KernelTable, made: ReadonlyMap<string, string>): boolean {
+function leadsAway(steps: readonly FrontendStep[], held: HeldTable, made: ReadonlyMap<string, string>): boolean {
   const isNew = (chain: string | null): boolean => chain !== null && made.has(chain) && !held.chains.has(chain);
   return steps.some(({ current, next }) => VERDICTS.some((field) => current[field] !== null && isNew(next[field])));
 }
@@ -192,7 +192,7 @@ function desireOnly(ledger: Ledger<string, string>, wanted: ReadonlyMap<string, 
   for (const [name, text] of wanted) ledger.desire(name, text);
 }
 
-function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): FrontendStep {
+function step(key: FrontendKey, kernel: HeldTable, table: FamilyTable): FrontendStep {
   const current = kernel.frontends.get(key) ?? NO_ELEMENTS;
   const plan = table.frontend(key);
   const next = plan === undefined ? NO_ELEMENTS : renderFrontend(plan, current, heldClientKeys(plan, table));
@@ -200,7 +200,7 @@ function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): Fronte
 }
 
 /** Class chains needed: by the steps, and by everything else when the rules of all of them are looked at. */
-function classNames(steps: readonly FrontendStep[], kernel: KernelTable, rules: boolean): ReadonlySet<string> {
+function classNames(steps: readonly FrontendStep[], kernel: HeldTable, rules: boolean): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { next } of steps) for (const chain of chainsOfFrontend(next)) names.add(chain);
   for (const elements of rules ? others(steps, kernel) : [])
@@ -209,7 +209,7 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, rules: 
 }
 
 /** Of frontends that are not looked at. */
-function* others(steps: readonly FrontendStep[], kernel: KernelTable): IterableIterator<FrontendElements> {
+function* others(steps: readonly FrontendStep[], kernel: HeldTable): IterableIterator<FrontendElements> {
   const looked = new Set(steps.map(({ key }) => key));
   for (const [key, elements] of kernel.frontends) if (!looked.has(key)) yield elements;
 }

@@ -3,12 +3,12 @@ import type { FamilyTable, FrontendKey, TableChange } from '../../plan/types.js'
 import type { QuarantinedFrontend } from '../contract.js';
 import { Ledger } from '../ledger.js';
 import { sameElements, type FrontendElements } from './frontend-elements.js';
-import { emptyKernelTable, type KernelTable, type ListedTable, type UnexpectedElement } from './kernel-table.js';
+import { emptyTable, type HeldTable, type ListedTable, type UnexpectedElement } from './listing.js';
 import { Uses } from './uses.js';
 
 /** Keys of each kind: what one transaction changes, or what is pending. */
 export type TableKeys = {
-  readonly [Field in keyof KernelTable]: KernelTable[Field] extends ReadonlyMap<infer Key, unknown> ? Key[] : never;
+  readonly [Field in keyof HeldTable]: HeldTable[Field] extends ReadonlyMap<infer Key, unknown> ? Key[] : never;
 };
 
 export function noKeys(): TableKeys {
@@ -59,7 +59,7 @@ export class TableLedger {
   readonly staleFlows: Ledger<FrontendKey, true>;
   readonly unexpected: Ledger<string, UnexpectedElement>;
   /** What the kernel acknowledged; another object after each {@link readBack}. */
-  held: KernelTable;
+  held: HeldTable;
   /** What of the held chains and sets the held frontends lead to. */
   readonly uses: Uses;
   /**
@@ -186,7 +186,7 @@ export class TableLedger {
   /** The table was made anew: of what is held only this is left. */
   keepOnly(keys: TableKeys): void {
     const { held } = this;
-    const kept = emptyKernelTable();
+    const kept = emptyTable();
     keep(kept.chains, held.chains, keys.chains);
     keep(kept.sets, held.sets, keys.sets);
     keep(kept.timeouts, held.timeouts, keys.timeouts);
@@ -265,7 +265,7 @@ export class TableLedger {
     return [chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected];
   }
 
-  private acknowledged(): KernelTable {
+  private acknowledged(): HeldTable {
     return {
       chains: this.chains.acknowledged,
       sets: this.sets.acknowledged,

@@ -4,7 +4,7 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import { findChainOf, rememberChainOf } from './affinity/chains.js';
 import { className } from './classes.js';
 import { deleteTable } from './json.js';
-import { emptyKernelTable } from './kernel-table.js';
+import { emptyTable } from './listing.js';
 import { NFT_FAMILY } from './names.js';
 import { Structure } from './structure.js';
 
@@ -36,7 +36,7 @@ export async function tryKernel(
     findChainOf(cluster),
     rememberChainOf(cluster, AFFINITY_SECONDS, keys),
   ]);
-  const change = structure.change(emptyKernelTable(), node, classNames, () => false, true);
+  const change = structure.change(emptyTable(), node, classNames, () => false, true);
   const commands = [...change.before.flat(), ...change.after, deleteTable(where)];
   await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
 }

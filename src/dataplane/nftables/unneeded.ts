@@ -3,7 +3,7 @@ import type { Family } from '../../base/ip.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { refusedObject } from './blame.js';
 import { deleteChain, deleteSet, deleteTimeout, flushChain, flushSet } from './json.js';
-import type { Lister } from './lister.js';
+import type { Listings } from './listings.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { isRefusal, type Sender } from './sender.js';
 import type { Structure } from './structure.js';
@@ -20,7 +20,7 @@ export interface UnneededParts {
   readonly ledger: TableLedger;
   readonly clients: Pick<RememberedClients, 'dropped'>;
   readonly sender: Sender;
-  readonly lister: Pick<Lister, 'distrust'>;
+  readonly listings: Pick<Listings, 'distrust'>;
   /** Called with what is going to change. */
   readonly onKeys: (keys: TableKeys) => void;
 }
@@ -34,13 +34,13 @@ export class Unneeded {
    * rule leads to it, keeps the others from nothing. What of it remains the next check finds.
    */
   async remove(names: readonly string[]): Promise<readonly string[]> {
-    const { ledger, lister } = this.parts;
+    const { ledger, listings } = this.parts;
     const { chains, sets, timeouts } = ledger;
     const problems: string[] = [];
     for (let start = 0; start < names.length; start += MOST_REMOVED) {
       let left = names.slice(start, start + MOST_REMOVED);
       // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
-      if (left.length > 0) lister.distrust();
+      if (left.length > 0) listings.distrust();
       for (let refusals = 0; left.length > 0; refusals++) {
         const refusal = await this.take(left);
         if (refusal === null) break;

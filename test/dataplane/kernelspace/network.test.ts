@@ -57,7 +57,7 @@ t.test('the network is looked up where HNS does not tell of it, and when everyth
   t.same(await looks(), everything);
   rig.now += 50;
   t.same(await looks(), ['network'], 'as long as it is not time for everything');
-  rig.restartWith({ tellsNetworks: () => true });
+  rig.restartWith({ notifiesOfNetworks: () => true });
   await rig.sync();
   t.same(await looks(), everything);
   t.same(await looks(), [], 'that is not due');

@@ -152,19 +152,19 @@ t.test('HNS tells of networks', async (t) => {
   /** As every second. */
   const second = async (): Promise<void> => {
     now += 1000;
-    networks.tells();
+    networks.notifies();
     await setImmediate();
   };
   const told: ForeignChange[] = [];
-  t.equal(networks.tells(), false, 'nobody wants to know');
+  t.equal(networks.notifies(), false, 'nobody wants to know');
   const end = networks.watch((change) => told.push(change));
   await setImmediate();
-  t.same([networks.tells(), looks], [false, []]);
+  t.same([networks.notifies(), looks], [false, []]);
   for (let count = 0; count < 10; count++) await second();
   t.same(asked, [0, 1000, 3000, 7000], 'an HNS that refuses is asked ever more rarely');
   fails = false;
   for (let count = 0; count < 10; count++) await second();
-  t.equal(networks.tells(), true, 'it was asked again');
+  t.equal(networks.notifies(), true, 'it was asked again');
   t.same([looks, told], [FAMILIES, []], 'something may have come before');
   stirred = true;
   hns.addNetwork('other');
@@ -181,7 +181,7 @@ t.test('HNS tells of networks', async (t) => {
     told,
     FAMILIES.map((family) => ({ families: [family], missed: true })),
   );
-  t.equal(networks.tells(), false);
+  t.equal(networks.notifies(), false);
   await setImmediate();
   fails = false;
   await second();
@@ -193,7 +193,7 @@ t.test('HNS tells of networks', async (t) => {
   await setImmediate();
   t.equal(told.filter(({ missed }) => !missed).length, 2 * FAMILIES.length, 'it was asked again by itself');
   end();
-  t.equal(networks.tells(), false, 'nobody wants to know any more');
+  t.equal(networks.notifies(), false, 'nobody wants to know any more');
 });
 
 t.test('a mode that is told of networks does not look for them', async (t) => {

@@ -24,7 +24,7 @@ async function overlay(...routes: readonly HcnPolicy[]): Promise<Rig> {
   const world = new HnsWorld();
   const rig = new Rig(world);
   setRoutes(rig, ...routes);
-  rig.restartWith({ sourceVip: address('10.0.0.200'), tellsNetworks: () => true });
+  rig.restartWith({ sourceVip: address('10.0.0.200'), notifiesOfNetworks: () => true });
   rig.commit([...NODE_ROWS, ...CLUSTER]);
   await rig.sync();
   return rig;

@@ -3,7 +3,7 @@ import type { Family } from '../../../src/base/ip.js';
 import { differences } from '../../../src/dataplane/nftables/differences.js';
 import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
 import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
-import { emptyKernelTable, readKernelTable, type ListedTable } from '../../../src/dataplane/nftables/kernel-table.js';
+import { emptyTable, readListing, type ListedTable } from '../../../src/dataplane/nftables/listing.js';
 import type { NftCommand, NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
@@ -72,8 +72,8 @@ for (const family of ['IPv4', 'IPv6'] as const) {
     await rig.sync();
     const listing = await rig.kernel.nftList(family === 'IPv4' ? 'ip' : 'ip6', 'kube-proxy', null);
     if (listing === null) throw new Error('no table');
-    const read = readKernelTable(family, listing);
-    for (const seed of [1, 2, 3]) t.same(differences(read, readKernelTable(family, shuffled(listing, seed))), []);
+    const read = readListing(family, listing);
+    for (const seed of [1, 2, 3]) t.same(differences(read, readListing(family, shuffled(listing, seed))), []);
     t.equal(read.unexpected.size, 0);
     t.ok(read.frontends.size > 10);
   });
@@ -108,7 +108,7 @@ t.test('a map of another kind by a name of ours has nothing but unexpected', (t)
     elements.keys.fill(1, keyLength);
     const none = { keyEnds: null, verdicts: null, comments: null, packets: null };
     const set = { name: 'endpoints-0', declaration: '', keyLength, dataLength, elements: { ...elements, ...none } };
-    return [...readKernelTable('IPv4', { chains: [], sets: [set], timeouts: [] }).unexpected.values()].map(
+    return [...readListing('IPv4', { chains: [], sets: [set], timeouts: [] }).unexpected.values()].map(
       ({ key }) => key,
     );
   };
@@ -216,7 +216,7 @@ t.test('differences: everything that can differ, each by its name', (t) => {
 });
 
 function sample(): ListedTable {
-  const table = emptyKernelTable();
+  const table = emptyTable();
   table.chains.set('a', 'rule');
   table.sets.set('s', 'set');
   table.frontends.set('f', NO_ELEMENTS);
@@ -226,9 +226,9 @@ function sample(): ListedTable {
 }
 
 t.test('a long list of differences is cut, and says by how much', (t) => {
-  const known = emptyKernelTable();
+  const known = emptyTable();
   for (let index = 0; index < 50; index++) known.chains.set(`c${index}`, '');
-  const lines = differences(known, emptyKernelTable());
+  const lines = differences(known, emptyTable());
   t.equal(lines.length, 21);
   t.equal(lines[20], '… and 30 more');
   t.end();

@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTableListing } from '../../native/contract.js';
 import type { Generation, Mark } from './generation.js';
-import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
+import { emptyTable, readListing, type ListedTable } from './listing.js';
 import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
 
 /** How long the kernel's answer is relied on that there was no external change. */
@@ -16,7 +16,7 @@ export interface Look {
 }
 
 /** Lists a family's table, and knows whether another listing would show something new. */
-export class Lister {
+export class Listings {
   /** Null before the first listing and while it cannot be relied on. */
   private last: { readonly mark: Mark; readonly at: number } | null = null;
   /** How many times {@link distrust} was called. */
@@ -86,6 +86,6 @@ export class Lister {
     const look = await this.look();
     const listing = await this.listTable();
     this.confirm(look);
-    return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
+    return listing === null ? emptyTable() : readListing(this.family, listing);
   }
 }

@@ -2,7 +2,7 @@ import t from 'tap';
 import { endpointSize } from '../../../src/base/endpoint-list.js';
 import type { Family } from '../../../src/base/ip.js';
 import { packFrontend, packSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
-import { ListedSlots } from '../../../src/dataplane/nftables/listed-slots.js';
+import { ListedSlots } from '../../../src/dataplane/nftables/listing-slots.js';
 import { frontendKey } from '../../../src/plan/frontend-key.js';
 import { SeededRandom } from '../../support/random.js';
 import { address } from '../../support/rows.js';

@@ -5,7 +5,7 @@ import type { FrontendKey } from '../../plan/types.js';
 import { unpackLocal } from './affinity/local-endpoints.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
 import { packFrontend, shardOf, unpackAddress, unpackFrontend, type PackedKey } from './keys.js';
-import { ListedSlots } from './listed-slots.js';
+import { ListedSlots } from './listing-slots.js';
 import { SET, parseEndpointsMap } from './names.js';
 import { declaredText } from './schema.js';
 
@@ -17,7 +17,7 @@ export interface UnexpectedElement {
 }
 
 /** What the kernel holds, as far as it acknowledged or listed it. */
-export interface KernelTable {
+export interface HeldTable {
   /** Canonical text of every chain, see {@link chainText}. */
   readonly chains: ReadonlyMap<string, string>;
   /** Canonical declaration of every set and map. */
@@ -35,12 +35,12 @@ export interface KernelTable {
 
 /** One that no other software has. */
 export type ListedTable = {
-  readonly [Field in keyof KernelTable]: KernelTable[Field] extends ReadonlyMap<infer Key, infer Value>
+  readonly [Field in keyof HeldTable]: HeldTable[Field] extends ReadonlyMap<infer Key, infer Value>
     ? Map<Key, Value>
     : never;
 };
 
-export function emptyKernelTable(): ListedTable {
+export function emptyTable(): ListedTable {
   return {
     chains: new Map(),
     sets: new Map(),
@@ -59,7 +59,7 @@ export function chainText(chain: NftChainListing): string {
 }
 
 /** Reads a listing of a table back into our terms. */
-export function readKernelTable(family: Family, listing: NftTableListing): ListedTable {
+export function readListing(family: Family, listing: NftTableListing): ListedTable {
   const reader = new TableReader(family);
   for (const set of listing.sets) reader.readSet(set);
   return reader.finish(listing);
@@ -267,7 +267,7 @@ class ListingReader {
     const size = endpointSize(this.family);
     if (keyLength % 4 !== 0 || dataLength % 4 !== 0 || dataLength < size) {
       // A map of other software by a name of ours.
-      this.addStrays(set, [...keysOf(set, { count, keys })]);
+      this.addAllUnexpected(set, [...keysOf(set, { count, keys })]);
       return;
     }
     const listed = new ListedSlots({ count, keys, keyLength, data, dataLength, size });
@@ -276,12 +276,12 @@ class ListingReader {
         draft[field] = slots;
       };
       const misplaced = shard !== null && shardOf(frontend) !== shard;
-      if (misplaced || !this.tryEdit(frontend, put)) this.addStrays(set, listed.elementsOf(owner));
+      if (misplaced || !this.tryEdit(frontend, put)) this.addAllUnexpected(set, listed.elementsOf(owner));
     }
-    this.addStrays(set, listed.beyondLimit());
+    this.addAllUnexpected(set, listed.beyondLimit());
   }
 
-  private addStrays(set: NftSetListing, keys: readonly PackedKey[]): void {
+  private addAllUnexpected(set: NftSetListing, keys: readonly PackedKey[]): void {
     for (const key of keys) this.addUnexpected({ set: set.name, key, keyEnd: null });
   }
 
