@@ -231,18 +231,27 @@ function ofService(
   });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
-    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend, traits)).map(withShare(trace)),
+    endpoints: endpoints
+      .map(explainedEndpoint)
+      .map(limited(frontend, local, traits))
+      .map(withShare(trace)),
     skippedSlices: skipped,
   };
 }
 
-/** Those that would be used but for the platform's limit, or the shares of zones. Clients outside may have a list of their own: local endpoints. */
+/** The list that applies to the packet: clients outside may have one of their own. */
+function listOf({ endpoints, localEndpoints }: FrontendPlan, local: boolean): readonly string[] {
+  return ((local ? localEndpoints : null) ?? endpoints).toStrings();
+}
+
+/** Those that would be used but for the platform's limit, or the shares of zones. */
 function limited(
-  { endpoints, localEndpoints }: FrontendPlan,
+  frontend: FrontendPlan,
+  local: boolean,
   { endpointLimits }: ModeTraits,
 ): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
   const excluded = endpointLimits === undefined ? 'zone-share' : 'over-limit';
-  const used = new Set([...endpoints.toStrings(), ...(localEndpoints?.toStrings() ?? [])]);
+  const used = new Set(listOf(frontend, local));
   return (endpoint) =>
     endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded } : endpoint;
 }
@@ -251,7 +260,7 @@ function withShare(trace: Trace): (endpoint: ExplainedEndpoint) => ExplainedEndp
   const { frontend, local } = trace;
   const shares = sharesFor(trace);
   if (frontend === null || shares === null) return (endpoint) => endpoint;
-  const names = ((local ? frontend.localEndpoints : null) ?? frontend.endpoints).toStrings();
+  const names = listOf(frontend, local);
   const parts = percentages(shares);
   const byName = new Map(names.map((name, place) => [name, parts[place] ?? 0]));
   return (endpoint) => {

@@ -413,3 +413,32 @@ t.test('shares of endpoints, what picks one, and what of it cannot be had', (t) 
   t.match(elsewhere.say('external', `${IP}:80`, 'note'), [/without effect: this mode has no tables of slots/]);
   t.end();
 });
+
+t.test('of an endpoint that the shares of zones leave out a local list of clients outside makes no used one', (t) => {
+  const balance = {
+    by: null,
+    spill: {
+      clients: [
+        { zone: 'a', share: 70 },
+        { zone: 'b', share: 30 },
+      ],
+    },
+    unreadable: [],
+  };
+  const endpoints = slice('web', [
+    { address: '10.1.0.2', node: 'other' },
+    { address: '10.1.0.4', node: 'me' },
+  ]);
+  const rows = [
+    service('web', { balancer: ['192.0.2.1'], externalTrafficPolicy: 'Local', balance }),
+    { ...endpoints, zoneNames: ['a', 'b'], zones: '\u0002\u0001' },
+  ];
+  const scene = new Scene(rows, {}, { zone: 'b' });
+  const used = (from: string): readonly string[] =>
+    scene
+      .ask(from, '192.0.2.1:80')
+      .endpoints.flatMap(({ endpoint, excluded }) => (excluded === null ? [endpoint] : []));
+  t.same(used('10.0.0.9'), ['10.1.0.2:80'], 'a pod');
+  t.same(used('external'), ['10.1.0.4:80'], 'a client outside');
+  t.end();
+});
