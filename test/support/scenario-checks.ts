@@ -134,9 +134,10 @@ function isHashed(balance: Explanation['balance']): boolean {
 
 /** By hash a packet has one endpoint, where the plan names those that all packets have. */
 function isOneOf(byRules: string, byPlan: string): boolean {
-  const [endpoint = '', ...rest] = byRules.split(' ');
-  const planned = byPlan.split(' ');
-  return rest.length === 1 && rest[0] === planned.at(-1) && planned.slice(0, -1).includes(endpoint);
+  const [all = '', ...planned] = byPlan.split(' ').reverse();
+  return planned.some((endpoint) =>
+    endpoint.endsWith('(m)') ? byRules === `${endpoint.slice(0, -3)} m` : byRules === `${endpoint} ${all}`,
+  );
 }
 
 function kernelVerdict(world: ScenarioWorld, story: Story, packet: KernelPacket, weighted = false): string {
