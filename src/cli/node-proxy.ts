@@ -483,6 +483,9 @@ export class NodeProxy {
       waitingFor: () => store.waitingFor(),
       fullAffinity: (family) => this.overflow.of(family),
       lend: (rows) => this.lend(rows),
+      suspect: (family) => {
+        this.cycle.suspect(family);
+      },
       silentListeners: () => this.listeners.silent(),
       attempts: this.attempts,
       ...(this.foreign === null ? {} : { foreign: this.foreign }),

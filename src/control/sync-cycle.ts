@@ -157,6 +157,11 @@ export class SyncCycle {
     loop.trigger();
   }
 
+  /** The kernel was seen not to hold what is planned: it is compared and repaired at once, unless that happens all the time. */
+  suspect(family: Family): void {
+    this.drift.suspect(family, null);
+  }
+
   /** From the next run on everything is by these; who calls it says {@link changed} as well. */
   follow(settings: CycleSettings): void {
     this.settings = settings;

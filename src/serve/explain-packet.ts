@@ -145,6 +145,9 @@ export async function explainPacket(
     const aside = running.progress.of(family)?.aside ?? [];
     const state = { pendingMs: pendingMs(running), aside };
     const answer = await explainRunning(planned, running.host, dataplane, state, question);
+    // What waits for its sync differs, too.
+    if (answer.kernel.agrees === false && answer.pendingMs === null && answer.refusedByKernel === null)
+      running.suspect(family);
     const others = await foreignInTheWay(running, answer, question);
     return await withAttempts({ ...answer, observations: [...answer.observations, ...others] }, running);
   } catch (error) {

@@ -65,6 +65,8 @@ export interface RunningProcess {
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** Addresses of ours that are not served. */
   readonly silentListeners: () => readonly SilentListener[];
+  /** The kernel was seen not to hold what is planned. */
+  readonly suspect: (family: Family) => void;
   /** Takes rows into the state beside those of the sources, until what is returned is called. */
   readonly lend: (rows: readonly Row[]) => () => void;
   /** On the clock of the progress, in milliseconds. */
