@@ -108,7 +108,7 @@ export class Departures {
     const ranges = this.podRanges();
     const absence = { since: now, dueAt: now + ABSENT_MS };
     const unseen = new Set<PackedAddress>();
-    for (const pair of found) {
+    for (const pair of distinct(found)) {
       const { service, address } = pair;
       const row = this.snapshot.service(service);
       const policy = row === undefined ? 'off' : resetPolicy(row, this.settings());
@@ -149,7 +149,7 @@ export class Departures {
       else addresses.add(address);
     };
     const removed: ServiceEndpoint[] = [];
-    for (const pair of found) {
+    for (const pair of distinct(found)) {
       const row = this.snapshot.service(pair.service);
       // Connections of a Service that is gone go on.
       if (row === undefined) continue;
@@ -331,6 +331,18 @@ function keyOf(cause: Departure['cause'], address: PackedAddress, service: Objec
 /** The inverse of {@link packAddress}. */
 export function unpackAddress(address: PackedAddress): IPAddress {
   return addressFromBytes(Buffer.from(address, 'latin1'));
+}
+
+/** Many connections go from one Service to one endpoint. */
+function* distinct(found: Iterable<ServiceEndpoint>): IterableIterator<ServiceEndpoint> {
+  const seen = new Map<ObjectKey, Set<PackedAddress>>();
+  for (const pair of found) {
+    const addresses = seen.get(pair.service);
+    if (addresses?.has(pair.address) === true) continue;
+    if (addresses === undefined) seen.set(pair.service, new Set([pair.address]));
+    else addresses.add(pair.address);
+    yield pair;
+  }
 }
 
 function* addressesOf({ addresses, count }: EndpointSliceRow, size: number): IterableIterator<PackedAddress> {

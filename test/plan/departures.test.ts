@@ -269,3 +269,30 @@ t.test('a flood of departures takes bounded memory, and none is lost', (t) => {
   t.notOk(scene.departures.takeOverfull());
   t.end();
 });
+
+t.test('what many connections have in common is looked at once', (t) => {
+  const scene = new Scene(web([pod(A), pod(B)]));
+  scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
+  scene.put(web([pod(B)]));
+  scene.now = 1000;
+  let looks = 0;
+  const { snapshot } = scene.store;
+  const departures = new Departures(
+    'IPv4',
+    Object.create(snapshot, {
+      slicesOf: {
+        value: (key: string) => {
+          looks++;
+          return snapshot.slicesOf(key);
+        },
+      },
+    }) as typeof snapshot,
+    () => scene.settings,
+  );
+  const pair = { service: 'default/web', address: packAddress(ip(A)) };
+  departures.derive(new Array<typeof pair>(1000).fill(pair), 0);
+  t.equal(looks, 1, 'to find it');
+  t.equal(departures.confirm(new Array<typeof pair>(1000).fill(pair), new Set(), 1000).size, 1);
+  t.equal(looks, 2, 'to make sure');
+  t.end();
+});
