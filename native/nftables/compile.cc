@@ -166,7 +166,7 @@ class Compiler {
     const Cursor policy = at.member("policy");
     for (std::size_t index = 0; index < known->states.size(); ++index) {
       const Cursor state = policy.member(known->states[index].name);
-      timeout.seconds[index] = static_cast<std::uint32_t>(state.need_number(1, kMaxU32));
+      timeout.seconds[index] = static_cast<std::uint32_t>(state.need_number(0, kMaxU32));
     }
     if (policy.object() != nullptr && policy.object()->size() != known->states.size()) policy.fail("a state of another protocol");
     push(verb, std::move(timeout));

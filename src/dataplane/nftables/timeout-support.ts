@@ -13,6 +13,8 @@ const TRIAL_TABLE = 'kube-proxy-trial';
 /** Of the operations of a trial: the object, and what fails where the kernel has taken the object. */
 const OBJECT = 1;
 const END = 2;
+/** Refusals that say nothing of what the kernel has. */
+const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR'];
 
 export const NO_TIMEOUT_OBJECTS: Limitation = {
   of: 'kernel',
@@ -70,6 +72,7 @@ export class TimeoutSupport {
       return true;
     } catch (error) {
       if (!isNativeError(error) || (error.index !== OBJECT && error.index !== END)) throw error;
+      if (PASSING.includes(error.errno ?? '')) throw error;
       return error.index === END;
     }
   }

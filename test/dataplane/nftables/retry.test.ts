@@ -146,6 +146,26 @@ t.test('a kernel without such objects gets the rules without them, and the repor
   t.same(await rig.during(() => rig.sync()), []);
 });
 
+t.test('a kernel short of memory is asked again whether it has such objects', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { retryTimes: TIMES });
+  rig.commit(ROWS);
+  rig.kernel.faults.next({ type: 'refuse', errno: 'ENOMEM', operation: 1 });
+  await t.rejects(rig.sync(), /ENOMEM/);
+  t.match(await rig.sync(), { limitations: [] });
+  t.same(timeouts(rig), [TCP, DNS]);
+});
+
+t.test('a sysctl of 0, as the kernel takes it', async (t) => {
+  const { tcp, udp } = BUILT_IN_TIMEOUTS;
+  const rig = await started();
+  rig.timeouts = { tcp: { ...tcp, close: 0, syn_sent: 0 }, udp: { ...udp, unreplied: 0 } };
+  t.match(await rig.sync(true), { limitations: [] });
+  t.same(timeouts(rig), ['connect-retry-tcp-1-0-60-432000-120-60-30-120-0-120-300-300', 'connect-retry-udp-2-0-120']);
+  t.same(await rig.difference(), []);
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), [], 'a restart');
+});
+
 t.test('whether the kernel has such objects is found out without changing anything', async (t) => {
   const rig = await started();
   t.same([...rig.kernel.tableNames()], ['ip kube-proxy']);
