@@ -132,7 +132,13 @@ export class EndpointAttempts {
       return;
     }
     const counter = await this.open();
-    await counter.open();
+    try {
+      await counter.open();
+    } catch (error) {
+      // Of one family it may be open.
+      await counter.close().catch(() => undefined);
+      throw error;
+    }
     const { clock } = this.parts;
     this.counter = counter;
     this.problem = null;

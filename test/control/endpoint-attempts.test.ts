@@ -16,9 +16,10 @@ class FakeCounter implements AttemptCounter {
   rows = new Map<string, Row>();
 
   open(): Promise<void> {
+    // Of the first family it has succeeded when it fails of the second.
+    this.isOpen = true;
     if (this.failure !== null) return Promise.reject(this.failure);
     this.opened++;
-    this.isOpen = true;
     this.rows.clear();
     return Promise.resolve();
   }
@@ -132,6 +133,7 @@ t.test('a mode or kernel that cannot', async (t) => {
   const { attempts, counter, clock, log } = new Scene();
   counter.failure = new Error('no nf_tables');
   t.match(await attempts.ask(), { countedMs: null, problem: 'no nf_tables' });
+  t.notOk(counter.isOpen, 'nothing is left that counts');
   await attempts.ask();
   t.same(log.lines, ['error cannot count connection attempts: no nf_tables']);
   counter.failure = null;
