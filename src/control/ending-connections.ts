@@ -160,9 +160,9 @@ export class EndingConnections {
     const { clock, table, localAddresses } = this.parts;
     const { departures } = this;
     const all = this.takeAll();
-    const due = departures.due(clock.now());
+    const startedAt = clock.now();
+    const due = departures.due(startedAt);
     try {
-      const startedAt = clock.now();
       const family: NftFamily = table.family === 'IPv4' ? 'ip' : 'ip6';
       const own = localAddresses();
       const listing =
@@ -179,7 +179,7 @@ export class EndingConnections {
       await this.end(kernel, resets, family, listing, free);
       // Those of frontends whose rules are refused stay pending.
       if (free.length < ending.length) return false;
-      departures.finished(departures.due(startedAt));
+      departures.finished(due);
       return true;
     } catch (error) {
       this.isAllPending ||= all;

@@ -17,9 +17,21 @@ const GONE = '10.244.1.1';
 const STAYS = '10.244.1.2';
 const RECORD = 4 * 4 + 20;
 
+/** Time goes on while somebody works. */
+class BusyClock extends FakeClock {
+  /** Milliseconds from one look at the clock to the next. */
+  step = 0;
+  private spent = 0;
+
+  override now(): number {
+    this.spent += this.step;
+    return super.now() + this.spent;
+  }
+}
+
 /** One family with connections of clients to a Service, a clock and a dataplane that resets. */
 class Scene {
-  readonly clock = new FakeClock();
+  readonly clock = new BusyClock();
   readonly log = new RecordingLog();
   readonly flows = new FakeFlows();
   /** What was asked of the kernel and the dataplane, with the time. */
@@ -240,4 +252,20 @@ t.test('a mode that cannot says so', async (t) => {
   t.same(scene.calls, []);
   t.match(scene.ending.limitation({ resets: null }), /mode/);
   t.end();
+});
+
+t.test('a departure that comes due while a search begins has the next one', async (t) => {
+  const scene = new Scene();
+  scene.sync();
+  await scene.pass(5000);
+  scene.connect(GONE, 1);
+  scene.connect(STAYS, 1);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(0.6);
+  scene.put(pods([]));
+  scene.clock.step = 0.25;
+  await scene.pass(2000);
+  const once = ['list 1', 'expect 1', 'delete 1', 'challenge 1'];
+  t.same(scene.calls, [...once, ...once]);
 });
