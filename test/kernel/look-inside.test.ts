@@ -73,6 +73,7 @@ t.test('explain', async (t) => {
       'unanswered  an attempt that is not answered is sent elsewhere after 1 s',
       'note        connections are reset when the address of their pod has been in no EndpointSlice for 1 s',
       'kernel      holds what the plan says',
+      'attempts    counted from now on, for a minute: ask again',
       '',
     ].join('\n'),
   );
