@@ -71,7 +71,7 @@ export class PacketCounters {
       return false;
     }
     if (this.working.has(family) || countsPackets(listing)) return true;
-    return await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped));
+    return (await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped))) === null;
   }
 
   /** Null: no rule counts. */

@@ -45,25 +45,15 @@ async function triedFlavor(
   family: Family,
   log: Log,
 ): Promise<IptablesFlavor> {
-  try {
-    await tryRule(addon, family, 'nft', '-j RETURN');
-  } catch (error) {
-    // Anything else may pass, or fails the first sync.
-    const reason = messageOf(error);
-    if (!LACKING.test(reason) || !(await takesLegacy(addon, family))) return 'nft';
-    log.warn('this kernel takes no rules of iptables-nft, those of iptables-legacy are used', { family, reason });
-    return 'legacy';
-  }
-  return 'nft';
+  // What is no refusal may pass, or fails the first sync.
+  const reason = await tryRule(addon, family, 'nft', '-j RETURN').catch(messageOf);
+  if (reason === null || !LACKING.test(reason) || !(await takesLegacy(addon, family))) return 'nft';
+  log.warn('this kernel takes no rules of iptables-nft, those of iptables-legacy are used', { family, reason });
+  return 'legacy';
 }
 
 async function takesLegacy(addon: Pick<IptablesAddon, 'iptablesRestore'>, family: Family): Promise<boolean> {
-  try {
-    await tryRule(addon, family, 'legacy', '-j RETURN');
-    return true;
-  } catch {
-    return false;
-  }
+  return (await tryRule(addon, family, 'legacy', '-j RETURN').catch(messageOf)) === null;
 }
 
 /**

@@ -1,19 +1,20 @@
 import type { IptablesAddon, IptablesFamily, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
+import { messageOf } from '../../base/error-message.js';
 import { refusedTable } from './failure.js';
 
 /** In filter: there for a moment, to try a rule. */
 export const PROBE_CHAIN = 'KUBE-PROXY-PROBE';
 
 /**
- * Writes a rule where no packet comes by, and takes it away: whether kernel and programs know what it is made of. Rejects when the chain may be left: a listing then
- * shows it.
+ * Writes a rule where no packet comes by, and takes it away. Null: kernel and programs know what it is made of; otherwise what they say. Rejects when the chain may
+ * be left: a listing then shows it.
  */
 export async function tryRule(
   addon: Pick<IptablesAddon, 'iptablesRestore'>,
   family: IptablesFamily,
   flavor: IptablesFlavor,
   text: string,
-): Promise<boolean> {
+): Promise<string | null> {
   const probe = { table: 'filter', chain: PROBE_CHAIN } as const;
   const send = (operation: IptablesOperation): Promise<unknown> =>
     addon.iptablesRestore({ family, flavor, operations: [operation] });
@@ -21,8 +22,8 @@ export async function tryRule(
     await send({ type: 'chain', ...probe, rules: [{ type: 'text', text }], owner: null });
   } catch (error) {
     if (refusedTable(error, ['filter']) === null) throw error;
-    return false;
+    return messageOf(error);
   }
   await send({ type: 'delete-chain', ...probe });
-  return true;
+  return null;
 }

@@ -2,6 +2,7 @@ import t from 'tap';
 import { chooseFlavor, prepareFlavor } from '../../../src/dataplane/xtables/flavor.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { refusalIn } from '../../support/fake-iptables/program-error.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
 /** A host with these chains and rules in a flavour. */
@@ -50,22 +51,27 @@ t.test('what works and what is wanted', async (t) => {
 });
 
 /** A kernel that lists empty tables and takes rules of these flavours alone, with what the programs say of others. */
-function kernelThatTakes(taken: readonly IptablesFlavor[], why: string): FakeIptables {
+function kernelThatTakes(taken: readonly IptablesFlavor[], why: Error): FakeIptables {
   const kernel = host({});
   const restore = kernel.iptablesRestore.bind(kernel);
   kernel.iptablesRestore = (transaction) =>
-    taken.includes(transaction.flavor) ? restore(transaction) : Promise.reject(new Error(why));
+    taken.includes(transaction.flavor) ? restore(transaction) : Promise.reject(why);
   return kernel;
 }
 
 t.test('a flavour that was found is tried, and legacy is taken where nf_tables has no tables of IP', async (t) => {
-  const lacking = 'iptables-nft-restore failed with status 4: TABLE_ADD failed (Operation not supported): table filter';
+  const words = 'TABLE_ADD failed (Operation not supported): table filter';
+  const lacking = new Error(`iptables-nft-restore failed with status 4: ${words}`);
+  const inLine = refusalIn('filter', new Error(`iptables-nft-restore failed with status 4: line 2: ${words}`));
+  const passing = new Error('Resource temporarily unavailable');
   const warning = 'warn this kernel takes no rules of iptables-nft, those of iptables-legacy are used';
   const rows: readonly (readonly [string, FakeIptables, IptablesFlavor, readonly string[]])[] = [
-    ['nft works', kernelThatTakes(['nft', 'legacy'], ''), 'nft', []],
+    ['nft works', kernelThatTakes(['nft', 'legacy'], lacking), 'nft', []],
     ['nft has no tables', kernelThatTakes(['legacy'], lacking), 'legacy', [warning]],
+    ['nft has no tables, and names the line', kernelThatTakes(['legacy'], inLine), 'legacy', [warning]],
     ['neither works', kernelThatTakes([], lacking), 'nft', []],
-    ['a failure that may pass', kernelThatTakes(['legacy'], 'Resource temporarily unavailable'), 'nft', []],
+    ['neither works, and both name the line', kernelThatTakes([], inLine), 'nft', []],
+    ['a failure that may pass', kernelThatTakes(['legacy'], passing), 'nft', []],
   ];
   for (const [what, kernel, flavor, lines] of rows) {
     const log = new RecordingLog();
