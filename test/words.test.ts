@@ -24,8 +24,8 @@ const TERMS: Readonly<Record<string, RegExp>> = {
 
 const BUDGET = {
   lines: 0,
-  terms: 95,
-  sentences: 150,
+  terms: 45,
+  sentences: 130,
 };
 
 interface Line {
