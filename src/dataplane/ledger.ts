@@ -286,7 +286,8 @@ export class Ledger<Key, Value> {
     if (!this.quarantines.has(key)) return;
     this.retry(key);
     const former = this.held.get(key);
-    if (former !== undefined) this.formers.set(key, former);
+    // What a change before this one left is nobody's wish.
+    if (former !== undefined && !this.formers.has(key)) this.formers.set(key, former);
   }
 
   /** What was held before cannot be restored. */

@@ -194,6 +194,9 @@ t.test(
       ledger.damage('a');
       ledger.readBackAll(new Map([['a', { text: '0' }]]));
       t.same([ledger.due(), [...ledger.damaged]], [['a'], [['a', { text: '1' }]]]);
+      ledger.damage('a');
+      ledger.readBackAll(new Map([['a', { text: '00' }]]));
+      t.same([...ledger.damaged], [['a', { text: '1' }]], 'altered once more before it is back');
       if (end === 'abandoned') ledger.abandonDamaged('a');
       else if (end === 'as desired') ledger.readBack('a', { text: '2' });
       ledger.readBack('a', { text: '1' });
