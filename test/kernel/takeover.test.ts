@@ -46,6 +46,7 @@ t.test('from kube-proxy to pointsman and back, under traffic', async (t) => {
 
   await proxy.stop('SIGTERM');
   for (const view of FAMILY_VIEWS) await nft(peerStart(view));
+  t.equal((await retryObjects(lab)).length, 4, 'with our objects for unanswered attempts in it');
   await checkRows(t, lab, ROWS, 'kube-proxy started on our table');
 
   proxy.launch();
@@ -80,6 +81,7 @@ t.test("--cleanup after a rollback removes our objects, and kube-proxy's rules f
   for (const view of FAMILY_VIEWS) await lab.output('node', ['nft', '-f', '-'], peerStart(view));
   const both = await names(lab);
   t.ok(both.includes('frontends') && both.includes('services'), 'the table has the objects of both');
+  t.equal((await retryObjects(lab)).length, 4);
 
   const targets = FAMILY_VIEWS.map((view) => ({ from: 'pod-b', to: endpoint(view.clusterIP(41), 80) }));
   const watches = await Promise.all(targets.map((target) => lab.watch({ ...target, timeoutMs: 3000 }, 1, 1)));
@@ -98,6 +100,7 @@ t.test("--cleanup after a rollback removes our objects, and kube-proxy's rules f
   // What kube-proxy's own start makes on a clean node.
   const left = await names(lab);
   t.notOk((await lab.ruleset()).includes(ATTEMPTS_TABLE));
+  t.same(await retryObjects(lab), []);
   await lab.output('node', ['nft', 'flush', 'ruleset']);
   for (const view of FAMILY_VIEWS) await lab.output('node', ['nft', '-f', '-'], peerStart(view));
   t.same(left, await names(lab), 'nothing of ours is left, and all that is its');
@@ -192,9 +195,15 @@ const PEER_NAMES = [
   'hairpin-connections',
 ];
 
-/** Chains, sets and maps of both tables. */
+/** Those that unanswered attempts are given to: of TCP and of DNS, in both tables. */
+async function retryObjects(lab: Lab): Promise<readonly string[]> {
+  return (await names(lab)).filter((name) => /^connect-retry-(?:tcp|udp)-/.test(name));
+}
+
+/** Chains, sets, maps and timeout objects of both tables. */
 async function names(lab: Lab): Promise<readonly string[]> {
   // What counts connection attempts is there for a minute after each explanation.
   const tables = (await lab.ruleset()).split(/^(?=table )/m).filter((table) => !table.includes(ATTEMPTS_TABLE));
-  return [...tables.join('').matchAll(/^\t(?:chain|set|map) (\S+) \{$/gm)].map((match) => match[1] ?? '').sort();
+  const objects = tables.join('').matchAll(/^\t(?:chain|set|map|ct timeout) (\S+) \{$/gm);
+  return [...objects].map((match) => match[1] ?? '').sort();
 }
