@@ -93,7 +93,7 @@ export class PageScene {
       waitingFor: () => store.waitingFor(),
       traffic: () => null,
       lend: () => () => undefined,
-    suspect: () => undefined,
+      suspect: () => undefined,
       fullAffinity: () => [],
       silentListeners: () => [],
       now: () => clock.now(),
