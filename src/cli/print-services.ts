@@ -17,7 +17,10 @@ export const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
   unplanned: 'cannot be planned',
   'set-aside': 'refused by the kernel',
   conflict: 'in conflict',
+  'port-name': 'no such endpoint port',
   'no-endpoints': 'no endpoints',
+  'no-local-endpoints': 'no local endpoints',
+  limitation: 'partly served',
 };
 
 /** A list for people. @param isWide with all addresses and ports that are known. */

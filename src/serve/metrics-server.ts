@@ -89,6 +89,11 @@ export class MetricsServer {
       return null;
     }
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    // For people: all else has a name.
+    if (path === '/') {
+      response.writeHead(302, { Location: 'ui/' }).end();
+      return null;
+    }
     const page = isOfPage(path) ? this.options.page : this.pages.get(path);
     if (page === undefined) {
       answerNotFound(response);

@@ -5,18 +5,25 @@ export type IpFamily = 'IPv4' | 'IPv6';
 export interface ServicesQuery {
   /**
    * Words, all of which must fit: part of `namespace/name`; part of an address of the Service; a port or node port in full, `443` or `443/TCP`; an address
-   * in full that an endpoint has; an address and port, of the Service, an endpoint or a node, `10.96.0.10:443/TCP`; `ns:NAME` for exactly that namespace. Empty: all. At most 200 characters.
+   * in full that an endpoint has; an address and port, of the Service, an endpoint or a node, `10.96.0.10:443/TCP`; `ns:NAME` for exactly that namespace,
+   * `node:NAME` for endpoints on that node, `port:443` for that port or node port, `endpoint:ADDRESS` for that endpoint. Empty: all. At most 200 characters.
    */
   readonly q?: string;
-  /** Only those with something to look at, see {@link ServiceSummary.problems}. */
-  readonly problems?: 'only';
+  /** Only those with a problem, or with this one: see {@link ServiceSummary.problems}. */
+  readonly problems?: 'only' | ServiceProblem;
+  readonly type?: ServiceType;
+  /** `name` when it is left out; what is alike is in the order of names. */
+  readonly sort?: ServiceSort;
   /** Of the first row; 0 when it is left out. */
   readonly offset?: string;
   /** How many rows; 1 to 500, 100 when it is left out. */
   readonly limit?: string;
 }
 
-/** Some rows of what fits, in the order of namespace and name. Nothing is kept between requests: rows move when Services come and go. */
+/** By namespace and name, by type, by the first port, by used endpoints (fewest or most first), by the worst problem. */
+export type ServiceSort = 'name' | 'type' | 'port' | 'endpoints' | 'most-endpoints' | 'problems';
+
+/** Some rows of what fits. Nothing is kept between requests: rows move when Services come and go. */
 export interface ServicesPage {
   /** Services that there are. */
   readonly total: number;
@@ -49,8 +56,13 @@ export interface ServiceSummary {
 
 export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
 
-/** `no-endpoints`: some frontend leads nowhere, not even on another node; `conflict`: another Service has an address of it, or it has one that another claims. */
-export type ServiceProblem = 'unplanned' | 'set-aside' | 'conflict' | 'no-endpoints';
+/**
+ * `conflict`: another Service has an address of it, or it has one that another claims. `port-name`, `no-endpoints`: this node refuses connections to a frontend,
+ * because no EndpointSlice has a port of this name, or because no endpoint can serve. `no-local-endpoints`: this node drops them, because the policy is Local and all
+ * endpoints are on other nodes. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.shortfalls}.
+ */
+export type ServiceProblem =
+  'unplanned' | 'set-aside' | 'conflict' | 'port-name' | 'no-endpoints' | 'no-local-endpoints' | 'limitation';
 
 export interface ServiceQuery {
   /** `namespace/name`. */

@@ -92,8 +92,10 @@ t.test('plain pages', async (t) => {
     if (path !== '/metrics') t.equal(answer.headers.get('x-content-type-options'), 'nosniff', path);
     t.equal((await ask(path, { method: 'POST' })).status, 200, `POST ${path}`);
   }
-  for (const path of ['/', '/healthz/', '/livez', '/healthz/other', '/metrics/', '/debug', '/proxymode'])
+  for (const path of ['/healthz/', '/livez', '/healthz/other', '/metrics/', '/debug', '/proxymode'])
     t.match(await ask(path), { status: 404, body: '404 page not found\n' }, path);
+  const root = await ask('/', { redirect: 'manual' });
+  t.strictSame([root.status, root.headers.get('location')], [302, 'ui/'], 'the page, below any prefix');
   const open = await ask('/metrics', accept('application/openmetrics-text;version=1.0.0,*/*;q=0.1'));
   t.match(open.headers.get('content-type'), /^application\/openmetrics-text; version=1\.0\.0/);
   t.equal(open.body, 'scraped as openmetrics\n');

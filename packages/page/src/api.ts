@@ -7,6 +7,7 @@ import type {
   FrontendsQuery,
   IpFamily,
   ServiceDetail,
+  ServiceProblem,
   ServiceQuery,
   ServicesPage,
   ServicesQuery,
@@ -30,6 +31,7 @@ export interface Api {
   readonly 'api/frontends': { readonly query: FrontendsQuery; readonly answer: FrontendsPage };
   readonly 'api/endpoints': { readonly query: EndpointsQuery; readonly answer: EndpointsPage };
   readonly 'api/explain': { readonly query: ExplainQuery; readonly answer: ExplainAnswer };
+  readonly 'api/triage': { readonly query: NoQuery; readonly answer: TriageAnswer };
   readonly 'api/history': { readonly query: NoQuery; readonly answer: History };
   readonly 'api/configuration': { readonly query: NoQuery; readonly answer: Configuration };
 }
@@ -127,6 +129,56 @@ export interface SourceOverview {
   readonly lastEventAt: string | null;
   /** Failures since the start, by kind; those that never happened are left out. */
   readonly failures: readonly { readonly kind: string; readonly count: number }[];
+}
+
+// ---- Triage: what is wrong beyond {@link Health}, and what the node does right now.
+
+export interface TriageAnswer {
+  /** Kinds of problems that Services have, the worst first. */
+  readonly problems: readonly ProblemCount[];
+  /** Something outside our rules that stands in a packet's way, warnings first; as `pointsman status` prints them. */
+  readonly observations: readonly Observed[];
+  readonly activity: Activity;
+}
+
+export interface ProblemCount {
+  readonly problem: ServiceProblem;
+  /** How many Services have it. */
+  readonly count: number;
+  /** The first of them, by key. */
+  readonly examples: readonly string[];
+}
+
+export interface Observed {
+  readonly severity: 'warning' | 'note';
+  readonly text: string;
+  readonly remedy: string;
+}
+
+/** The last 15 minutes, as far as the page was open or was open within them. Columns have one number a step, the latest last. */
+export interface Activity {
+  readonly stepSeconds: number;
+  /** Of the last step. Null: there is none yet. */
+  readonly endedAt: string | null;
+  /** The longest sync that ended in the step, in milliseconds; null: none ended. */
+  readonly syncMs: readonly (number | null)[];
+  /** Frontends that changed in the kernel. */
+  readonly changes: readonly number[];
+  /** Connections through Services; null: they were not counted. */
+  readonly connections: readonly (number | null)[];
+  /** Packets refused or dropped by this node's rules; null: they were not counted. */
+  readonly refused: readonly (number | null)[];
+  /** Of the last step, the busiest first; null: traffic is not counted. */
+  readonly busiest: readonly BusyService[] | null;
+}
+
+export interface BusyService {
+  /** `namespace/name`; `_other`: all that are not told apart. */
+  readonly key: string;
+  /** Per second. */
+  readonly connections: number;
+  readonly bytes: number;
+  readonly refused: number;
 }
 
 // ---- History.

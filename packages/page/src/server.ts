@@ -6,7 +6,7 @@ import { answerText } from '../../../src/serve/http-endpoint.js';
 import { answerWhole } from '../../../src/serve/listener.js';
 import type { OpenPage, OpenPageParts } from '../../../src/serve/page.js';
 import { explainPacket, type ExplainedPacket } from '../../../src/serve/explain-packet.js';
-import type { Api, ApiError } from './api.js';
+import type { Api, ApiError, ServiceProblem } from './api.js';
 import { answerAsset, PAGE_HEADERS, readAssets, type Asset } from './assets.js';
 import { configuration } from './configuration.js';
 import { explainAnswer } from './explained.js';
@@ -17,8 +17,10 @@ import { nodeAnswer, versionsAnswer } from './node-state.js';
 import { overview } from './overview.js';
 import { AskedWrongly, oneOf, pageOf, textOf } from './query.js';
 import { endpointsPage, frontendsPage, serviceDetail } from './service-detail.js';
-import { listServices } from './service-list.js';
+import { listServices, SERVICE_SORTS, SERVICE_TYPES } from './service-list.js';
 import { ServiceOrder } from './service-order.js';
+import { SERVICE_PROBLEMS } from './service-problems.js';
+import { Triage } from './triage.js';
 
 export interface PageServerParts extends OpenPageParts {
   /** Of the page's files. */
@@ -31,6 +33,8 @@ const API = `${ROOT}api/`;
 /** Explanations that wait for the one under way: each asks the kernel. */
 const MAX_EXPLAINING = 4;
 
+const PROBLEMS: readonly ('only' | ServiceProblem)[] = ['only', ...SERVICE_PROBLEMS];
+
 type Answers = {
   readonly [Path in keyof Api]: (query: URLSearchParams) => Api[Path]['answer'] | Promise<Api[Path]['answer']>;
 };
@@ -39,6 +43,7 @@ type Answers = {
 export class PageServer implements OpenPage {
   private readonly order: ServiceOrder;
   private readonly live: Live;
+  private readonly triage: Triage;
   private readonly answers: ReadonlyMap<string, (query: URLSearchParams) => unknown>;
   private assets: Promise<ReadonlyMap<string, Asset>> | null = null;
   private explaining: Promise<unknown> = Promise.resolve();
@@ -48,11 +53,13 @@ export class PageServer implements OpenPage {
     const { running, clock } = parts;
     this.order = new ServiceOrder(running, (ms, callback) => clock.callAt(clock.now() + ms, callback));
     this.live = new Live(parts);
+    this.triage = new Triage({ ...parts, order: this.order });
     this.answers = new Map([...Object.entries(this.questions()), ...Object.entries(this.questionsOfNodes())]);
   }
 
   close(): void {
     this.order.forget();
+    this.triage.close();
   }
 
   /**
@@ -122,7 +129,9 @@ export class PageServer implements OpenPage {
       'api/services': (query) =>
         listServices(running, this.order, {
           search: textOf(query, 'q'),
-          problemsOnly: query.get('problems') === 'only',
+          problem: query.has('problems') ? oneOf(query, 'problems', PROBLEMS) : null,
+          type: query.has('type') ? oneOf(query, 'type', SERVICE_TYPES) : null,
+          sort: query.has('sort') ? oneOf(query, 'sort', SERVICE_SORTS) : 'name',
           ...pageOf(query),
         }),
       'api/service': (query) => serviceDetail(running, key(query)),
@@ -137,6 +146,7 @@ export class PageServer implements OpenPage {
           ...pageOf(query),
         }),
       'api/explain': async (query) => explainAnswer(...senderAndTarget(query), await this.explain(query)),
+      'api/triage': () => this.triage.answer(),
       'api/history': () => history(running),
       'api/configuration': () => configuration(running),
     };

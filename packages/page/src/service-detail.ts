@@ -219,8 +219,14 @@ function groupOf(
   policy: Policy,
   applies: string,
 ): EndpointGroup {
-  const verdicts = examine(running, family, key, port, policy);
+  const { endpoints: verdicts, skipped } = examine(running, family, key, port, policy);
   const reasons = new Map<string, number>();
+  if (verdicts.length === 0)
+    for (const { slice, endpoints, because } of skipped) {
+      if (because !== 'no-such-port' || endpoints === 0) continue;
+      const reason = otherPorts(port, running.snapshot.slicesOf(key).find(({ name }) => name === slice)?.ports ?? []);
+      reasons.set(reason, (reasons.get(reason) ?? 0) + endpoints);
+    }
   for (const verdict of verdicts) {
     if (verdict.excluded === null) continue;
     const reason = endpointReason(explainedEndpoint(verdict)) ?? '';
@@ -235,18 +241,25 @@ function groupOf(
   };
 }
 
+/** Why endpoints do not count for a Service port: their slice has none of its name. */
+function otherPorts({ name, protocol }: ServicePortRow, ports: EndpointSliceRow['ports']): string {
+  const wanted = name === '' ? `unnamed port of ${protocol}` : `port named ${JSON.stringify(name)} of ${protocol}`;
+  const others = ports.slice(0, 3).map(printSlicePort).join(', ');
+  return `not used: the EndpointSlice has no ${wanted}, but ${others === '' ? 'no port at all' : others}`;
+}
+
 function examine(
   running: RunningProcess,
   family: Family,
   key: ObjectKey,
   port: ServicePortRow,
   policy: Policy,
-): readonly EndpointVerdict[] {
+): ReturnType<typeof examineEndpoints> {
   const onePort = running.planned().traits.balancesOnly;
   const slices = running.snapshot.slicesOf(key);
   const service = running.snapshot.service(key) ?? {};
   const facts = selectionFacts(factsOf(running), service, running.planned());
-  return examineEndpoints(family, port, slices, facts, { policy, onePort }).endpoints;
+  return examineEndpoints(family, port, slices, facts, { policy, onePort });
 }
 
 /** An endpoint that is used and answered none of its last connection attempts has that for a reason. */
@@ -285,6 +298,6 @@ export function endpointsPage(running: RunningProcess, query: GroupQuery): Endpo
   const port = service.ports.find((row) => row.name === name && row.protocol === protocol);
   if (port === undefined)
     throw new AskedWrongly(404, `Service ${key} has no port ${JSON.stringify(name)} of ${protocol}`);
-  const verdicts = examine(running, family, key, port, policy);
+  const { endpoints: verdicts } = examine(running, family, key, port, policy);
   return { total: verdicts.length, offset, rows: verdicts.slice(offset, offset + limit).map(describing(running)) };
 }

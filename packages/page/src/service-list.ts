@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { countEndpoints } from '../../../src/plan/forwarding-table.js';
 import type { ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
-import type { ServicesPage, ServiceSummary } from './api.js';
+import type { ServiceProblem, ServiceSort, ServicesPage, ServiceSummary, ServiceType } from './api.js';
 import type { PageQuery } from './query.js';
 import type { ServiceOrder } from './service-order.js';
-import { ServiceProblems } from './service-problems.js';
+import { SERVICE_PROBLEMS, ServiceProblems } from './service-problems.js';
 import { readSearch } from './service-search.js';
 
 const MAX_ADDRESSES = 3;
@@ -13,16 +13,30 @@ const MAX_PORTS = 4;
 /** How many Services are looked at before others have their turn: about a millisecond. */
 const AT_ONCE = 4096;
 
+export const SERVICE_TYPES: readonly ServiceType[] = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'];
+export const SERVICE_SORTS: readonly ServiceSort[] = [
+  'name',
+  'type',
+  'port',
+  'endpoints',
+  'most-endpoints',
+  'problems',
+];
+
 export interface ListQuery extends PageQuery {
   readonly search: string;
-  readonly problemsOnly: boolean;
+  /** Null: all. */
+  readonly type: ServiceType | null;
+  readonly sort: ServiceSort;
+  /** Only Services with a problem, or with this one; null: all. */
+  readonly problem: 'only' | ServiceProblem | null;
 }
 
 /** A page of the Services that fit. */
 export async function listServices(
   running: RunningProcess,
   order: ServiceOrder,
-  { search, problemsOnly, offset, limit }: ListQuery,
+  { search, problem, type, sort, offset, limit }: ListQuery,
 ): Promise<ServicesPage> {
   const { snapshot } = running;
   const problems = new ServiceProblems(running);
@@ -32,15 +46,63 @@ export async function listServices(
   const isWanted = (key: ObjectKey): boolean => {
     const service = snapshot.service(key);
     return (
-      service !== undefined && (fits === null || fits(key, service)) && (!problemsOnly || problems.of(key).length > 0)
+      service !== undefined &&
+      (type === null || service.type === type) &&
+      (fits === null || fits(key, service)) &&
+      hasProblem(problems.of(key), problem)
     );
   };
-  const found = fits === null && !problemsOnly ? keys : await filter(keys, isWanted);
+  const isAll = fits === null && problem === null && type === null;
+  const matching = isAll ? keys : await filter(keys, isWanted);
+  const found = sort === 'name' ? matching : await sorted(matching, rankOf(running, problems, sort));
   const rows = found.slice(offset, offset + limit).flatMap((key) => {
     const service = snapshot.service(key);
     return service === undefined ? [] : [summary(running, problems, key, service)];
   });
   return { total, matched: found.length, offset, rows };
+}
+
+function hasProblem(problems: readonly ServiceProblem[], wanted: ListQuery['problem']): boolean {
+  if (wanted === null) return true;
+  return wanted === 'only' ? problems.length > 0 : problems.includes(wanted);
+}
+
+type Rank = (key: ObjectKey) => number;
+
+/** The smallest first. */
+function rankOf({ snapshot, families }: RunningProcess, problems: ServiceProblems, sort: ServiceSort): Rank {
+  const used: Rank = (key) => families.reduce((sum, { table }) => sum + countEndpoints(table.plan(key)), 0);
+  switch (sort) {
+    case 'name':
+      return () => 0;
+    case 'type':
+      return (key) => SERVICE_TYPES.indexOf(snapshot.service(key)?.type ?? 'ClusterIP');
+    case 'port':
+      return (key) => snapshot.service(key)?.ports[0]?.port ?? Infinity;
+    case 'endpoints':
+      return used;
+    case 'most-endpoints':
+      return (key) => -used(key);
+    case 'problems':
+      return (key) => {
+        const [worst] = problems.of(key);
+        return worst === undefined ? Infinity : SERVICE_PROBLEMS.indexOf(worst);
+      };
+  }
+}
+
+/** Those of one rank stay in their order. */
+async function sorted(keys: readonly ObjectKey[], rank: Rank): Promise<readonly ObjectKey[]> {
+  const ranked: { readonly key: ObjectKey; readonly rank: number }[] = [];
+  const all = keys.slice();
+  for (let start = 0; start < all.length; start += AT_ONCE) {
+    if (start > 0) await turn();
+    for (const key of all.slice(start, start + AT_ONCE)) ranked.push({ key, rank: rank(key) });
+  }
+  // Two that are infinite have no difference.
+  return ranked
+    .sort((one, other) => (one.rank < other.rank ? -1 : one.rank > other.rank ? 1 : 0))
+    .map(({ key }) => key);
 }
 
 /** The list may change between turns. */

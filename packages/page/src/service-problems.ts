@@ -1,14 +1,25 @@
 import { serviceOf } from '../../../src/plan/explain.js';
-import type { ServicePlan } from '../../../src/plan/types.js';
+import type { FrontendPlan } from '../../../src/plan/types.js';
 import type { ObjectKey } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServiceProblem } from './api.js';
 
-/** What is to be looked at, as of the moment at which it was made: few Services have something. */
+/** The worst first. */
+export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
+  'unplanned',
+  'set-aside',
+  'conflict',
+  'port-name',
+  'no-endpoints',
+  'no-local-endpoints',
+  'limitation',
+];
+
+/** The problems of Services as of the moment at which this was made. */
 export class ServiceProblems {
   private readonly found = new Map<ObjectKey, Set<ServiceProblem>>();
 
-  constructor(private readonly running: Pick<RunningProcess, 'families' | 'progress'>) {
+  constructor(private readonly running: Pick<RunningProcess, 'families' | 'progress' | 'snapshot'>) {
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.aside ?? [])
@@ -20,14 +31,39 @@ export class ServiceProblems {
 
   /** Of a Service, the worst first. */
   of(key: ObjectKey): readonly ServiceProblem[] {
-    const found = [...(this.found.get(key) ?? [])];
-    const leadsNowhere = this.running.families.some(({ table }) => table.plan(key)?.frontends.some(isDead) ?? false);
-    return leadsNowhere ? [...found, 'no-endpoints'] : found;
+    const planned = this.planned(key);
+    const found = this.found.get(key);
+    // Most Services have none: no garbage for them.
+    if (planned === null) return found === undefined ? NONE : SERVICE_PROBLEMS.filter((each) => found.has(each));
+    return SERVICE_PROBLEMS.filter((each) => planned.has(each) || found?.has(each) === true);
   }
 
   /** Those that have something that does not follow from their own objects. */
   get told(): ReadonlyMap<ObjectKey, ReadonlySet<ServiceProblem>> {
     return this.found;
+  }
+
+  /** What its plan has. Null: nothing. */
+  private planned(key: ObjectKey): ReadonlySet<ServiceProblem> | null {
+    let found: Set<ServiceProblem> | null = null;
+    for (const { table } of this.running.families) {
+      const plan = table.plan(key);
+      if (plan === undefined) continue;
+      if (plan.shortfalls.length > 0) (found ??= new Set()).add('limitation');
+      for (const frontend of plan.frontends) {
+        if ((frontend.localEndpoints ?? frontend.endpoints).count > 0) continue;
+        (found ??= new Set()).add(this.withoutEndpoints(key, frontend));
+      }
+    }
+    return found;
+  }
+
+  private withoutEndpoints(key: ObjectKey, { whenEmpty, servicePort, protocol }: FrontendPlan): ServiceProblem {
+    if (whenEmpty === 'drop') return 'no-local-endpoints';
+    const slices = this.running.snapshot.slicesOf(key);
+    const name = servicePort.split(':')[1] ?? '';
+    const hasPort = slices.some(({ ports }) => ports.some((port) => port.name === name && port.protocol === protocol));
+    return !hasPort && slices.some(({ count, ports }) => count > 0 && ports.length > 0) ? 'port-name' : 'no-endpoints';
   }
 
   private note(key: ObjectKey, problem: ServiceProblem): void {
@@ -36,7 +72,4 @@ export class ServiceProblems {
   }
 }
 
-/** Where there are endpoints on other nodes only, that is what was asked for. */
-function isDead({ whenEmpty, endpoints }: ServicePlan['frontends'][number]): boolean {
-  return whenEmpty === 'reject' && endpoints.count === 0;
-}
+const NONE: readonly ServiceProblem[] = [];

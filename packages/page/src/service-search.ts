@@ -22,10 +22,9 @@ export function readSearch(snapshot: Snapshot, text: string): Fits | null {
 }
 
 function readWord(snapshot: Snapshot, word: string): Fits {
-  if (word.startsWith('ns:')) {
-    const namespace = word.slice('ns:'.length);
-    return (_key, service) => service.namespace === namespace;
-  }
+  const colon = word.indexOf(':');
+  const field = FIELDS[word.slice(0, Math.max(0, colon))];
+  if (field !== undefined) return field(snapshot, word.slice(colon + 1));
   const [, inBrackets = '', dotted = inBrackets, number = '', protocol = ''] = ADDRESS_AND_PORT.exec(word) ?? [];
   if (dotted !== '') return readFrontend(snapshot, dotted, portTest(number, protocol));
   const port = PORT.exec(word);
@@ -38,6 +37,24 @@ function readWord(snapshot: Snapshot, word: string): Fits {
     (isAddress !== null && hasAddress(service, isAddress)) ||
     (packed !== null && snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, packed)));
 }
+
+/** What a word with a name before a colon asks for. */
+const FIELDS: Readonly<Record<string, (snapshot: Snapshot, wanted: string) => Fits>> = {
+  ns: (_snapshot, namespace) => (_key, service) => service.namespace === namespace,
+  // Null is no name.
+  node: (snapshot, node) => (key) =>
+    node !== '' && snapshot.slicesOf(key).some(({ nodeNames }) => nodeNames.includes(node)),
+  port: (_snapshot, wanted) => {
+    const port = PORT.exec(wanted);
+    if (port === null) return () => false;
+    const isPort = portTest(port[1] ?? '', port[2] ?? '');
+    return (_key, service) => hasPort(service, isPort) || hasNodePort(service, isPort);
+  },
+  endpoint: (snapshot, address) => {
+    const packed = packedAddress(address);
+    return (key) => packed !== null && snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, packed));
+  },
+};
 
 /** As frontends and endpoints are written: `10.96.0.10:443/TCP`, `[fd00::1]:53`. */
 const ADDRESS_AND_PORT = /^(?:\[([\da-f:.]+)\]|(\d+\.[\d.]+)):(\d{1,5})(?:\/(tcp|udp|sctp))?$/;

@@ -112,16 +112,24 @@ t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
 
   t.same(browser.complaints, [], 'the browser has nothing to complain of');
 
-  await t.test('a process that is away, and comes back', async () => {
+  await t.test('a process that is away, and comes back', async (t) => {
     await open('#/overview');
     const { port } = server;
     await server.stop();
     await page.getByText('Reconnecting…').waitFor();
     await page.getByText(/^The process cannot be reached; trying again\. What is shown is as of/).waitFor();
+    await page.getByRole('heading', { name: 'Not reachable' }).waitFor();
+    const green = `[...document.querySelectorAll('.dot')].filter((dot) => {
+      const { backgroundColor } = getComputedStyle(dot);
+      return dot.matches('.good') && backgroundColor !== 'rgba(0, 0, 0, 0)';
+    }).length`;
+    t.equal(await page.evaluate(green), 0, 'nothing is green');
     server.overview = overview({ node: 'came-back' });
     await server.listen(port);
     await page.getByText('came-back').first().waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
+    t.not(await page.evaluate(green), 0, 'green again');
     await page
       .getByText(/^The process cannot be reached/)
       .first()

@@ -5,7 +5,17 @@ import { basename, extname } from 'node:path';
 import type { LiveEvents, ServiceSummary } from '../src/api.js';
 import { PAGE_HEADERS } from '../src/assets.js';
 import { projectFile } from '../../../test/support/lab/agent.js';
-import { configuration, detail, ENDPOINTS, explanation, history, overview, summary, traffic } from './made-up.js';
+import {
+  configuration,
+  detail,
+  ENDPOINTS,
+  explanation,
+  history,
+  overview,
+  summary,
+  traffic,
+  triage,
+} from './made-up.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -20,6 +30,7 @@ export class MadeUpServer {
   overview = overview();
   history = history();
   configuration = configuration();
+  triage = triage();
   /** Of every Service; null: they are not counted. */
   connections: number | null = null;
   /** Whether explanations say that a change waits. */
@@ -95,11 +106,14 @@ export class MadeUpServer {
     switch (path) {
       case 'services': {
         const words = asked('q').toLowerCase().split(' ');
+        const [wanted, type] = [asked('problems'), asked('type')];
         const rows = this.services.filter(
-          ({ key, addresses, problems }) =>
+          ({ key, addresses, problems, type: of }) =>
             words.every((word) => `${key} ${addresses.join(' ')}`.toLowerCase().includes(word)) &&
-            (asked('problems') !== 'only' || problems.length > 0),
+            (type === '' || of === type) &&
+            (wanted === '' || (wanted === 'only' ? problems.length > 0 : problems.some((each) => each === wanted))),
         );
+        if (asked('sort') === 'endpoints') rows.sort((one, other) => one.endpointsUsed - other.endpointsUsed);
         const shown = rows.slice(offset, offset + Number(asked('limit') || 100));
         return { total: this.services.length, matched: rows.length, offset, rows: shown };
       }
@@ -113,6 +127,8 @@ export class MadeUpServer {
         return asked('to').includes(':')
           ? explanation(asked('to'), asked('from') || 'external', this.isPending)
           : 'to: not an address and port';
+      case 'triage':
+        return this.triage;
       case 'configuration':
         return this.configuration;
       default:

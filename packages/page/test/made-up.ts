@@ -10,6 +10,7 @@ import type {
   ServiceDetail,
   ServiceSummary,
   Sync,
+  TriageAnswer,
 } from '../src/api.js';
 
 /** Answers of a node that there is not: whatever the page may have to show, and what it hopefully never has to. */
@@ -297,6 +298,38 @@ export function history(): History {
     repairs: [repair(1)],
     failures: [{ family: 'IPv6', count: 2, at: ago(4000), text: 'nft: Device or resource busy', over: true }],
     latency: (['change', 'sync'] as const).flatMap((kind) => [latency(kind, 'IPv4'), latency(kind, 'IPv6')]),
+  };
+}
+
+export function triage(): TriageAnswer {
+  const steps = Array.from({ length: 180 }, (_, index) => index);
+  const key = summary(5).key;
+  return {
+    problems: [
+      { problem: 'port-name', count: 1, examples: [`a/${MARKUP}`] },
+      { problem: 'no-endpoints', count: 454, examples: [key, summary(102).key, `a/${LONG}`] },
+      { problem: 'no-local-endpoints', count: 3, examples: [key] },
+      { problem: 'limitation', count: 2, examples: [key] },
+    ],
+    observations: [
+      {
+        severity: 'warning',
+        text: 'net.ipv4.ip_forward is 0: this node forwards no IPv4 packet, neither of pods nor to them',
+        remedy: 'sysctl -w net.ipv4.ip_forward=1, and the same in /etc/sysctl.d',
+      },
+    ],
+    activity: {
+      stepSeconds: 5,
+      endedAt: ago(1),
+      syncMs: steps.map((step) => (step % 7 === 0 ? 1 + (step % 40) : null)),
+      changes: steps.map((step) => (step % 7 === 0 ? step : 0)),
+      connections: steps.map((step) => step * 50),
+      refused: steps.map((step) => (step > 150 ? step : 0)),
+      busiest: [
+        { key, connections: 812.4, bytes: 12_400_000, refused: 0 },
+        { key: '_other', connections: 3.2, bytes: 1000, refused: 4 },
+      ],
+    },
   };
 }
 

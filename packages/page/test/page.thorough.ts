@@ -114,6 +114,117 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await search.inputValue(), 'service-01235', 'nothing that is typed is lost');
   });
 
+  await t.test('the overview says what is wrong, by kind, and leads there', async (t) => {
+    await open('#/overview');
+    const wrong = page.getByRole('list', { name: 'What is wrong' });
+    await wrong.getByText('ip_forward is 0').waitFor();
+    t.equal(await wrong.getByRole('listitem').count(), 2 + 1 + 4, 'reasons, observations, problems of Services');
+    await wrong.getByText('Remedy: sysctl -w net.ipv4.ip_forward=1').waitFor();
+    t.same(
+      (await wrong.getByRole('listitem').allInnerTexts())
+        .map((text) => text.replaceAll(/\s+/g, ' ').trim())
+        .slice(5, 6),
+      [
+        `Warning: 3 Services dropped: traffic policy Local, and no endpoint on this node: ${server.services[5]?.key ?? ''} …`,
+      ],
+    );
+    await page.getByRole('heading', { name: 'Last changes' }).waitFor();
+    await page.locator('li', { hasText: 'after nft[31337]' }).waitFor();
+    t.same(await page.getByRole('table', { name: 'Busiest Services' }).getByRole('row').allInnerTexts(), [
+      'Service\tConnections\tBytes\tRefused',
+      `${server.services[5]?.key ?? ''}\t812\t12 MB\t0`,
+      'all others\t3.2\t1.0 kB\t4.0',
+    ]);
+    t.same(await page.locator('.graph figcaption').allInnerTexts(), [
+      'Longest sync now 16.0 ms, at most 40.0 ms in 15 min 0 s',
+      'Changed frontends now 0, at most 175 in 15 min 0 s',
+      'Connections per second now 1,790, at most 1,790 in 15 min 0 s',
+      'Refused packets per second now 36, at most 36 in 15 min 0 s',
+    ]);
+    await wrong.getByRole('link', { name: '454 Services' }).click();
+    await page.getByText('454 of 44,000 Services refused: no endpoint can serve').waitFor();
+    t.equal(await page.evaluate('location.hash'), '#/services?problems=no-endpoints');
+    await page.getByLabel('With problems').uncheck();
+    await page.getByText('44,000 Services', { exact: true }).waitFor();
+  });
+
+  await t.test('times have a date and 24 hours', async (t) => {
+    await open('#/history');
+    const times = await page.locator('main time').allInnerTexts();
+    t.ok(times.length > 10);
+    t.same(
+      times.filter((time) => !/^\d{4}-\d\d-\d\d [012]\d:\d\d:\d\d$/.test(time) && !/ago$|now$/.test(time)),
+      [],
+    );
+  });
+
+  await t.test('Services by type, sorted; a result without any says so', async (t) => {
+    await open('#/services');
+    await page.getByLabel('Type', { exact: true }).selectOption('LoadBalancer');
+    await page.getByText('8,800 of 44,000 Services').waitFor();
+    await page.getByLabel('Sort by').selectOption('endpoints');
+    await rows.nth(1).filter({ hasText: 'no endpoints' }).waitFor();
+    t.equal(await page.evaluate('location.hash'), '#/services?type=LoadBalancer&sort=endpoints');
+    const cut =
+      '[...document.querySelectorAll(".grid-row > :nth-child(2)")].filter((cell) => cell.scrollWidth > cell.clientWidth).length';
+    t.equal(await page.evaluate(cut), 0, 'no type is cut');
+    await search.fill('no Service is called so');
+    await page.getByText('No Service matches.').waitFor();
+    await page.getByRole('link', { name: 'Show all' }).click();
+    await page.getByText('44,000 Services', { exact: true }).waitFor();
+    await page.getByText('No Service matches.').waitFor({ state: 'detached' });
+    await page.waitForFunction('document.getElementById("search").value === ""');
+  });
+
+  await t.test('a Service that is not there is not shown as another', async (t) => {
+    await open('#/services/team-000/service-00003');
+    await page.getByRole('heading', { name: 'service-00003' }).waitFor();
+    await page.evaluate("location.hash = '#/services/gone/away'");
+    await page.getByRole('alert').getByText('there is none of that name').waitFor();
+    // Longer than a row that the arrows chose takes to be opened.
+    await page.evaluate('new Promise((done) => setTimeout(done, 500))');
+    t.equal(await page.evaluate('location.hash'), '#/services/gone/away');
+    t.equal(await page.locator('[aria-selected=true]').count(), 0);
+    await page.evaluate("location.hash = '#/services/team-439/service-43998'");
+    await page.getByRole('heading', { name: 'service-43998' }).waitFor();
+    await page.evaluate('new Promise((done) => setTimeout(done, 500))');
+    t.equal(await page.evaluate('location.hash'), '#/services/team-439/service-43998', 'nor one that is out of sight');
+    t.match(browser.complaints.splice(0), [/404 \(Not Found\)/]);
+  });
+
+  await t.test('Escape closes the Service from anywhere, and ? shows the keys', async (t) => {
+    await open('#/services/team-000/service-00003');
+    const heading = page.getByRole('heading', { name: 'service-00003' });
+    await heading.waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
+    t.ok(await heading.isVisible(), 'which is behind the keys');
+    await page.locator('body').press('Escape');
+    await heading.waitFor({ state: 'detached' });
+  });
+
+  await t.test('on a phone rows are cards', async (t) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await open('#/services');
+    const card = rows.filter({ hasText: 'team-000/service-00003' });
+    await card.waitFor();
+    t.equal((await card.boundingBox())?.height, 84);
+    for (const text of ['ClusterIP', '10.96.0.3', '2 of 3', 'conflict', 'quarantined'])
+      t.ok(await card.getByText(text, { exact: true }).or(card.getByText(text)).first().isVisible(), text);
+    t.same(
+      await page.evaluate(
+        "[...document.querySelectorAll('.grid-row > *')].filter((cell) => cell.scrollHeight > cell.clientHeight + 1).length",
+      ),
+      0,
+      'nothing is cut off below',
+    );
+    await card.click();
+    await page.getByRole('heading', { name: 'service-00003' }).waitFor();
+    await page.setViewportSize({ width: 1360, height: 850 });
+  });
+
   await t.test('a list of 44,000 has the rows in sight alone', async (t) => {
     await open('#/services');
     t.equal(await grid.getAttribute('aria-rowcount'), '44001');

@@ -12,6 +12,7 @@ import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { HealthState } from '../../../src/record/health.js';
 import { ProxyMetrics } from '../../../src/observe/metrics.js';
 import { SyncHistory } from '../../../src/record/sync-history.js';
+import type { ServiceTraffic } from '../../../src/observe/telemetry/service-series.js';
 import { Planner } from '../../../src/plan/planner.js';
 import { boundPort, shut } from '../../../src/serve/listener.js';
 import type { FamilyView, RunningProcess } from '../../../src/serve/running-process.js';
@@ -56,6 +57,8 @@ export class PageScene {
   readonly history = new SyncHistory();
   /** In which versions objects of the API server were read, by resource. */
   readonly held = new Map<string, ReadonlyMap<string, string>>();
+  /** Of all Services; null: it is not counted. */
+  traffic: readonly ServiceTraffic[] | null = null;
   readonly server: PageServer;
   port = 0;
   /** That are open. */
@@ -91,7 +94,7 @@ export class PageScene {
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
-      traffic: () => null,
+      traffic: () => this.traffic && Promise.resolve(this.traffic),
       lend: () => () => undefined,
       suspect: () => undefined,
       fullAffinity: () => [],

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import t from 'tap';
 import type {
+  Activity,
   Configuration,
   EndpointsPage,
   ExplainAnswer,
@@ -9,6 +10,7 @@ import type {
   Overview,
   ServiceDetail,
   ServicesPage,
+  TriageAnswer,
 } from '../src/api.js';
 import { digestPart, VersionDigest } from '../../../src/base/version-digest.js';
 import type { NodeAnswer, VersionsAnswer } from '../src/node-answer.js';
@@ -87,7 +89,7 @@ t.test('Services: what is listed, and what is found', async (t) => {
   });
   scene.say([
     web,
-    slice('web', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: '' }], {
+    slice('web', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: '', node: 'there' }], {
       ports: [{ name: 'http', port: 8080 }],
     }),
     service('dns', { namespace: 'kube-system', clusterIPs: ['10.96.0.53'], ports: [{ port: 53 }] }),
@@ -115,7 +117,7 @@ t.test('Services: what is listed, and what is found', async (t) => {
         ports: ['80:30080/TCP', '443/TCP'],
         endpointsUsed: 1,
         endpoints: 2,
-        problems: ['conflict', 'no-endpoints'],
+        problems: ['conflict', 'port-name'],
       },
       { key: 'web-team/other', problems: ['conflict', 'no-endpoints'] },
     ],
@@ -138,12 +140,37 @@ t.test('Services: what is listed, and what is found', async (t) => {
     ['q=192.168.7.7:30080', ['default/web']],
     ['q=[fd00::1]:443', []],
     ['q=nothing', []],
+    ['q=port:443', ['default/web']],
+    ['q=port:30080/TCP', ['default/web']],
+    ['q=port:10', []],
+    ['q=endpoint:10.0.0.2', ['default/web']],
+    ['q=endpoint:10.96.0.53', []],
+    ['q=node:there', ['default/web']],
+    ['q=node:the', []],
+    ['type=ClusterIP', ['kube-system/dns', 'web-team/other']],
+    ['type=ClusterIP&q=dns', ['kube-system/dns']],
+    ['problems=port-name', ['default/web']],
+    ['problems=no-local-endpoints', []],
+    ['sort=type', ['kube-system/dns', 'web-team/other', 'default/web']],
+    ['sort=port', ['kube-system/dns', 'default/web', 'web-team/other']],
+    ['sort=endpoints', ['kube-system/dns', 'web-team/other', 'default/web']],
+    ['sort=most-endpoints', ['default/web', 'kube-system/dns', 'web-team/other']],
+    ['sort=problems', ['default/web', 'web-team/other', 'kube-system/dns']],
     ['problems=only&q=dns', ['kube-system/dns']],
     ['offset=1&limit=1', ['kube-system/dns']],
     ['offset=9', []],
   ] as const)
     t.same(await find(words), found, words);
-  for (const query of ['limit=0', 'limit=501', 'offset=-1', 'limit=x', `q=${'x'.repeat(201)}`])
+  for (const query of [
+    'limit=0',
+    'limit=501',
+    'offset=-1',
+    'limit=x',
+    'type=x',
+    'sort=x',
+    'problems=x',
+    `q=${'x'.repeat(201)}`,
+  ])
     t.match(await scene.ask(`/ui/api/services?${query}`), { status: 400, body: /"error"/ }, query);
 
   const added = service('abc', { clusterIPs: ['10.96.0.99'] });
@@ -155,6 +182,95 @@ t.test('Services: what is listed, and what is found', async (t) => {
   await scene.clock.advance(60_000);
   t.equal(scene.clock.waiting, 0, 'nothing is kept while nobody asks');
   t.same(await find('limit=2'), ['default/abc', 'default/web']);
+});
+
+t.test('problems of Services: each kind, counted, found and explained', async (t) => {
+  const scene = await pageScene(t);
+  scene.say([
+    service('local', {
+      clusterIPs: ['10.96.0.1'],
+      externalTrafficPolicy: 'Local',
+      ports: [{ nodePort: 30_001 }],
+    }),
+    slice('local', [{ address: '10.0.0.1', node: 'elsewhere' }]),
+    service('internal', { clusterIPs: ['10.96.0.2'], internalTrafficPolicy: 'Local', ports: [{}] }),
+    slice('internal', [{ address: '10.0.0.2', node: 'elsewhere' }]),
+    service('misnamed', { clusterIPs: ['10.96.0.3'], ports: [{ name: 'web' }] }),
+    slice('misnamed', [{ address: '10.0.0.3' }], { ports: [{ name: 'http', port: 8080 }] }),
+    service('empty', { clusterIPs: ['10.96.0.4'], ports: [{ name: 'web' }] }),
+    service('ranges', { clusterIPs: ['10.96.0.5'], balancer: ['192.0.2.1'], sourceRanges: ['fd00::/8'] }),
+    slice('ranges', [{ address: '10.0.0.5' }]),
+    service('well', { clusterIPs: ['10.96.0.6'] }),
+    slice('well', [{ address: '10.0.0.6' }]),
+  ]);
+  scene.sync();
+  const { rows } = await scene.read<ServicesPage>('services?problems=only');
+  t.strictSame(
+    rows.map(({ key, problems }) => [key, problems]),
+    [
+      ['default/empty', ['no-endpoints']],
+      ['default/internal', ['no-local-endpoints']],
+      ['default/local', ['no-local-endpoints']],
+      ['default/misnamed', ['port-name']],
+      ['default/ranges', ['limitation']],
+    ],
+  );
+  const { problems } = await scene.read<TriageAnswer>('triage');
+  t.strictSame(problems, [
+    { problem: 'port-name', count: 1, examples: ['default/misnamed'] },
+    { problem: 'no-endpoints', count: 1, examples: ['default/empty'] },
+    { problem: 'no-local-endpoints', count: 2, examples: ['default/internal', 'default/local'] },
+    { problem: 'limitation', count: 1, examples: ['default/ranges'] },
+  ]);
+  const { endpoints } = await scene.read<ServiceDetail>('service?key=default/misnamed');
+  t.match(endpoints, [
+    {
+      total: 0,
+      reasons: [{ count: 1, reason: 'not used: the EndpointSlice has no port named "web" of TCP, but http 8080/TCP' }],
+    },
+  ]);
+
+  scene.say([slice('empty', [{ address: '10.0.0.4' }], { ports: [{ name: 'web', port: 80 }] })]);
+  scene.sync();
+  t.notMatch(JSON.stringify((await scene.read<TriageAnswer>('triage')).problems), 'default/empty', 'counted anew');
+});
+
+t.test('activity: a step every 5 s, 15 minutes of them, until it is not asked for', async (t) => {
+  const scene = await pageScene(t);
+  scene.say([service('web', {}), slice('web', [{ address: '10.0.0.1' }])]);
+  const activity = async (): Promise<Activity> => (await scene.read<TriageAnswer>('triage')).activity;
+  t.match(await activity(), { endedAt: null, syncMs: [], connections: [], busiest: null });
+  scene.traffic = [];
+  scene.sync();
+  const step = async (): Promise<void> => {
+    await scene.clock.advance(5000);
+    // The traffic is told by a promise.
+    await new Promise(setImmediate);
+  };
+  await step();
+  t.match(await activity(), { endedAt: String, syncMs: [1], changes: [1], connections: [null], busiest: null });
+  const port = { service: 'default/web', port: '', protocol: 'TCP', requestPackets: 9, replyPackets: 9 } as const;
+  const rest = { requestBytes: 1000, replyBytes: 4000, endpoints: [] };
+  const refused = [{ verdict: 'refused', reason: 'no-endpoints', packets: 10 }] as const;
+  scene.traffic = [{ ...port, ...rest, connections: 50, refused }];
+  await step();
+  t.match(await activity(), {
+    syncMs: [1, null],
+    changes: [1, 0],
+    connections: [null, 50],
+    refused: [null, 10],
+    busiest: [{ key: 'default/web', connections: 10, bytes: 1000, refused: 2 }],
+  });
+  await step();
+  t.match(await activity(), { connections: [null, 50, 0], busiest: [] });
+  for (let count = 0; count < 180; count++) {
+    await step();
+    if (count % 90 === 0) await activity();
+  }
+  t.equal((await activity()).syncMs.length, 180);
+  for (let count = 0; count <= 181; count++) await step();
+  t.equal(scene.clock.waiting, 0, 'nothing is measured or kept any more');
+  t.match(await activity(), { endedAt: null, syncMs: [] });
 });
 
 t.test('one Service: endpoints used, not used and why, and who has its addresses', async (t) => {

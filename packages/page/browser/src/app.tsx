@@ -6,7 +6,7 @@ import { HistoryView } from './views/history.js';
 import { OverviewView } from './views/overview.js';
 import { ServicesView } from './views/services.js';
 import { clockTime } from './format.js';
-import { useSearchKey } from './keyboard.js';
+import { useHelpKey, useSearchKey } from './keyboard.js';
 import { live, useLive, type LiveState } from './live.js';
 import { Dot } from './parts.js';
 import { printRoute, useRoute, VIEWS, type Route, type View } from './route.js';
@@ -30,7 +30,7 @@ export function App(): JSX.Element {
   useSearchKey();
   useViewChange(route, main);
   return (
-    <div class="shell">
+    <div class={state.connection === 'lost' ? 'shell stale' : 'shell'}>
       <a
         class="skip"
         href="#content"
@@ -62,7 +62,49 @@ export function App(): JSX.Element {
         <Shown route={route} state={state} />
       </main>
       <Announcements state={state} />
+      <Help />
     </div>
+  );
+}
+
+const KEYS = [
+  ['/', 'search Services'],
+  ['↑ ↓ Page Up Page Down Home End', 'choose a row'],
+  ['Enter', 'open the chosen Service, then go into it'],
+  ['Escape', 'clear the search, close the Service'],
+  ['?', 'show these keys'],
+] as const;
+
+function Help(): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useHelpKey(() => {
+    if (dialog.current?.open === false) dialog.current.showModal();
+  });
+  return (
+    <dialog
+      class="help"
+      aria-labelledby="help"
+      ref={dialog}
+      onKeyDown={(event) => {
+        // The browser closes the dialog, and nothing behind it.
+        if (event.key === 'Escape') event.stopPropagation();
+      }}
+    >
+      <h2 id="help">Keys</h2>
+      <dl class="facts">
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog">
+        <button class="button plain">Close</button>
+      </form>
+    </dialog>
   );
 }
 
@@ -86,7 +128,7 @@ const CONNECTIONS = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnec
 function Connection({ state: { connection } }: { readonly state: LiveState }): JSX.Element {
   return (
     <span class="connection">
-      <Dot tone={connection === 'live' ? 'good' : 'warn'} />
+      <Dot tone={connection === 'live' ? 'good' : connection === 'lost' ? 'bad' : 'warn'} />
       {CONNECTIONS[connection]}
     </span>
   );
@@ -94,9 +136,7 @@ function Connection({ state: { connection } }: { readonly state: LiveState }): J
 
 function Lost({ state: { since, overview } }: { readonly state: LiveState }): JSX.Element {
   const told =
-    overview === null
-      ? 'Nothing has been heard of it yet.'
-      : `What is shown is as of ${clockTime(since.toISOString())}.`;
+    overview === null ? 'It has not answered yet.' : `What is shown is as of ${clockTime(since.toISOString())}.`;
   return <p class="banner">The process cannot be reached; trying again. {told}</p>;
 }
 
@@ -112,7 +152,7 @@ function Announcements({ state }: { readonly state: LiveState }): JSX.Element {
   const repair =
     lastRepair === null
       ? ''
-      : `Repaired, ${lastRepair.family}: ${lastRepair.process ?? 'somebody'} had changed the rules, ${lastRepair.differences} put right.`;
+      : `Repaired, ${lastRepair.family}: ${lastRepair.process ?? 'an unknown process'} had changed the rules, ${lastRepair.differences} put right.`;
   return (
     <div class="unseen" role="status">
       <p>{connection === 'lost' ? 'The process cannot be reached; trying again.' : health}</p>

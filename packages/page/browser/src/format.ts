@@ -1,12 +1,12 @@
-const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const COUNT = new Intl.NumberFormat('en');
 
-/** With the day where that is not today's. @param at RFC 3339. */
+/** `2026-03-04 05:06:07` where the browser is: 24 hours, whatever the language. @param at RFC 3339. */
 export function clockTime(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return at;
-  return date.toDateString() === new Date().toDateString() ? TIME.format(date) : DATE.format(date);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 /** `30 days`, `3 days 2 h`, `5 min 12 s`, `12 s`; below 10 s with a digit after the point. */
@@ -46,4 +46,9 @@ export function number(count: number): string {
 /** `1 Service`, `44,000 Services`. */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${number(count)} ${count === 1 ? noun : plural}`;
+}
+
+/** Of a second: small ones with a digit after the point. */
+export function rate(perSecond: number): string {
+  return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : number(Math.round(perSecond));
 }

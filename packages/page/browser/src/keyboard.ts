@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { go } from './route.js';
 
 /** What `/` leads to. */
@@ -24,6 +24,37 @@ export function useSearchKey(): void {
       isWanted = search === null;
       if (search === null) go({ view: 'services' });
       else search.focus();
+    };
+    addEventListener('keydown', pressed);
+    return () => {
+      removeEventListener('keydown', pressed);
+    };
+  }, []);
+}
+
+/** Escape, wherever the focus is and nothing nearer has used it. @param act null: there is nothing to do. */
+export function useEscape(act: (() => void) | null): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape' && !event.defaultPrevented) latest.current?.();
+    };
+    addEventListener('keydown', pressed);
+    return () => {
+      removeEventListener('keydown', pressed);
+    };
+  }, []);
+}
+
+/** `?` shows what keys do. */
+export function useHelpKey(show: () => void): void {
+  const latest = useRef(show);
+  latest.current = show;
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key === '?' && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target))
+        latest.current();
     };
     addEventListener('keydown', pressed);
     return () => {

@@ -22,6 +22,9 @@ const KEPT_REPAIRS = 32;
 const KEPT_SLOWEST = 10;
 const RETRY_MS = { first: 1000, most: 5000 } as const;
 
+/** The process reports at least every 5 s: one that is silent for so long hangs, or cannot be reached. */
+const SILENT_MS = 15_000;
+
 type ServicesListener = (changed: ServicesChanged) => void;
 
 /** The one stream of events, and what it has told. */
@@ -41,6 +44,7 @@ class Live {
   #aheadMs = 0;
   #retryMs: number = RETRY_MS.first;
   #source: EventSource | null = null;
+  #silence: ReturnType<typeof setTimeout> | undefined;
 
   /** Milliseconds since the epoch by the other machine's clock. */
   now(): number {
@@ -51,6 +55,7 @@ class Live {
     if (this.#source !== null) return;
     const source = new EventSource('./api/events');
     this.#source = source;
+    this.#listen(source);
     source.addEventListener('error', () => {
       if (this.state.connection !== 'lost') this.#set({ connection: 'lost', since: new Date() });
       // The browser comes back by itself, but not to a server that has answered with an error.
@@ -90,11 +95,23 @@ class Live {
 
   #on<Name extends keyof LiveEvents>(source: EventSource, name: Name, heard: (data: LiveEvents[Name]) => void): void {
     source.addEventListener(name, ({ data }: MessageEvent<string>) => {
+      this.#listen(source);
       heard(parse(data) as LiveEvents[Name]);
     });
   }
 
+  /** Counts from now on. */
+  #listen(source: EventSource): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => {
+      source.close();
+      this.#set({ connection: 'lost', since: new Date() });
+      this.#reopen();
+    }, SILENT_MS);
+  }
+
   #reopen(): void {
+    clearTimeout(this.#silence);
     this.#source = null;
     setTimeout(() => {
       this.open();

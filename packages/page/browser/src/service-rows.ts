@@ -13,6 +13,8 @@ export interface ServiceRows {
   /** Null: not known yet. */
   readonly matched: number | null;
   readonly total: number;
+  /** They are of what is asked for now, not of what was asked for before. */
+  readonly isCurrent: boolean;
   /** Undefined: on its way. */
   readonly row: (index: number) => ServiceSummary | undefined;
   /** Of a Service among the rows that are known; -1: it is not. Another function when there are other rows. */
@@ -37,26 +39,34 @@ interface Window {
   readonly limit: number;
 }
 
+/** What is asked for, but for which rows of it. */
+export type ServiceFilters = Omit<ServicesQuery, 'offset' | 'limit'>;
+
 /** The rows in sight of all that fit, kept up to date; the server does the search. */
-export function useServiceRows(q: string, problems: 'only' | undefined): ServiceRows {
-  const search = JSON.stringify([q, problems]);
+export function useServiceRows(filters: ServiceFilters): ServiceRows {
+  const search = searchOf(filters);
+  const latest = useRef(filters);
+  latest.current = filters;
   const [held, setHeld] = useState<Held>({ search, page: null, rows: new Map(), error: null });
   const [window, setWindow] = useState<Window>({ offset: 0, limit: BLOCK });
   const version = useServicesVersion(
     ({ keys, membership }) =>
-      membership || problems === 'only' || [...held.rows.values()].some(({ key }) => keys.includes(key)),
+      membership ||
+      filters.problems !== undefined ||
+      filters.sort !== undefined ||
+      [...held.rows.values()].some(({ key }) => keys.includes(key)),
   );
   const inquiry = useInquiry(setHeld);
   const { offset, limit } = window;
   useEffect(() => {
-    const query: ServicesQuery = { offset: String(offset), limit: String(limit), q, ...(problems && { problems }) };
+    const query: ServicesQuery = { ...latest.current, offset: String(offset), limit: String(limit) };
     const timer = setTimeout(() => {
       inquiry.ask(query);
     }, SETTLE_MS);
     return () => {
       clearTimeout(timer);
     };
-  }, [inquiry, q, problems, offset, limit, version]);
+  }, [inquiry, search, offset, limit, version]);
   const setRange = useCallback((first: number, end: number) => {
     const from = Math.floor(first / BLOCK) * BLOCK;
     const rows = Math.min(MOST, Math.max(BLOCK, Math.ceil(end / BLOCK) * BLOCK - from));
@@ -67,6 +77,7 @@ export function useServiceRows(q: string, problems: 'only' | undefined): Service
   return {
     matched: held.page?.matched ?? null,
     total: held.page?.total ?? 0,
+    isCurrent: held.search === search,
     row: (index) => rows.get(index),
     indexOf,
     error: held.error,
@@ -74,13 +85,17 @@ export function useServiceRows(q: string, problems: 'only' | undefined): Service
   };
 }
 
+function searchOf({ q = '', problems, type, sort }: ServicesQuery): string {
+  return JSON.stringify([q, problems, type, sort]);
+}
+
 function useInquiry(setHeld: (change: (before: Held) => Held) => void): Inquiry<'api/services'> {
   const inquiry = useRef<Inquiry<'api/services'> | null>(null);
   inquiry.current ??= new Inquiry(
     'api/services',
-    (page, { q, problems }) => {
+    (page, query) => {
       const rows = new Map(page.rows.map((row, index) => [page.offset + index, row]));
-      setHeld(() => ({ search: JSON.stringify([q, problems]), page, rows, error: null }));
+      setHeld(() => ({ search: searchOf(query), page, rows, error: null }));
     },
     (error) => {
       setHeld((before) => ({ ...before, error }));

@@ -35,16 +35,7 @@ export function ServicePane({ serviceKey, onClose }: Properties): JSX.Element {
     if (pane.current !== null) pane.current.scrollTop = 0;
   }, []);
   return (
-    <section
-      class="service-pane"
-      id={SERVICE_ID}
-      aria-label={`Service ${serviceKey}`}
-      tabIndex={0}
-      ref={pane}
-      onKeyDown={({ key }) => {
-        if (key === 'Escape') onClose();
-      }}
-    >
+    <section class="service-pane" id={SERVICE_ID} aria-label={`Service ${serviceKey}`} tabIndex={0} ref={pane}>
       <header class="service-head">
         <div>
           <p class="quiet name">{namespace}</p>

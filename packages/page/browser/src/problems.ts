@@ -1,0 +1,26 @@
+import type { ServiceProblem } from '../../../../src/serve/service-answers.js';
+
+/** On a label of a row. */
+export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
+  unplanned: 'unplanned',
+  'set-aside': 'quarantined',
+  conflict: 'conflict',
+  'port-name': 'no such endpoint port',
+  'no-endpoints': 'no endpoints',
+  'no-local-endpoints': 'no local endpoints',
+  limitation: 'partly served',
+};
+
+/** After a number of Services. */
+export const PROBLEM_TEXTS: Readonly<Record<ServiceProblem, string>> = {
+  unplanned: 'cannot be planned: their rules stay as they were',
+  'set-aside': 'quarantined: the kernel rejects a frontend, whose old rules stay',
+  conflict: 'in conflict about an address',
+  'port-name': 'refused: no EndpointSlice has a port of that name',
+  'no-endpoints': 'refused: no endpoint can serve',
+  'no-local-endpoints': 'dropped: traffic policy Local, and no endpoint on this node',
+  limitation: 'partly served: something they ask for is left out or has no effect',
+};
+
+/** What this node does as the Service says. */
+export const MILD: readonly ServiceProblem[] = ['no-local-endpoints', 'limitation', 'no-endpoints', 'port-name'];
