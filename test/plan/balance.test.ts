@@ -216,6 +216,9 @@ t.test('where all endpoints are on this node, zones say nothing of how the local
   const balance = planned?.frontends.find(({ kind }) => kind === 'NodePort')?.balance;
   const { endpoints, localEndpoints } = balance ?? {};
   t.same(endpoints?.weights, [500_000, 166_667, 166_667, 166_667]);
-  t.same(localEndpoints?.weights, [1, 1, 1, 1].map((weight) => weight * DEFAULT_WEIGHT));
+  t.same(
+    localEndpoints?.weights,
+    [1, 1, 1, 1].map((weight) => weight * DEFAULT_WEIGHT),
+  );
   t.end();
 });

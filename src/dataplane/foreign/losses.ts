@@ -1,8 +1,8 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { FAMILIES, type Family, type IPAddress } from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
-import type { NativeAddon } from '../../native/contract.js';
 import type { ForeignBase, ForeignLoss, Hook, HookedPacket } from './packet.js';
-import { readForeign } from './read.js';
+import { readForeign, type ForeignReading } from './read.js';
 import { lossAt } from './walk.js';
 
 /** A packet to a Service that our rules forward. */
@@ -50,18 +50,22 @@ const TRANSLATION = -100;
 const SOURCE_TRANSLATION = 100;
 
 /** What rules of others take of a packet on its way to its endpoints. */
-export async function lossesOf(
-  addon: Pick<NativeAddon, 'nftables' | 'iptables'>,
-  question: ForeignQuestion,
-): Promise<ForeignLosses> {
+export async function lossesOf(addon: ForeignReading, question: ForeignQuestion): Promise<ForeignLosses> {
   const { bases, unread } = await readForeign(addon, question.family);
   const { endpoints } = question;
+  const endless = new Set<ForeignBase>();
   const found = new Map<string, Loss>();
   for (const endpoint of endpoints) {
     for (const base of bases) {
-      const packet = packetAt(base, question, endpoint);
-      const loss = packet === null ? null : lossAt(base, packet);
+      const packet = endless.has(base) ? null : packetAt(base, question, endpoint);
+      if (packet === null) continue;
+      await turn();
+      const loss = lossAt(base, packet);
       if (loss === null) continue;
+      if (loss === 'endless') {
+        endless.add(base);
+        continue;
+      }
       const key = `${String(loss.certain)} ${placeOf(loss)}`;
       const name = `${endpoint.address}:${endpoint.port}`;
       const known = found.get(key) ?? described(loss);
@@ -71,11 +75,11 @@ export async function lossesOf(
       if (loss.certain) break;
     }
   }
-  return { losses: [...found.values()], unread };
+  return { losses: [...found.values()], unread: [...unread, ...[...endless].map(unevaluated)] };
 }
 
 /** Rules of others that let nothing through that is forwarded, whatever packet it is. */
-export async function lossesOfAll(addon: Pick<NativeAddon, 'nftables' | 'iptables'>): Promise<ForeignLosses> {
+export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses> {
   const read = await Promise.all(FAMILIES.map(async (family) => ({ family, ...(await readForeign(addon, family)) })));
   const losses = read.flatMap(({ family, bases }) => {
     const nothing = { protocol: null, source: null, destination: null, port: null };
@@ -84,7 +88,7 @@ export async function lossesOfAll(addon: Pick<NativeAddon, 'nftables' | 'iptable
       .filter(({ hook }) => hook === 'forward')
       .flatMap((base) => {
         const loss = lossAt(base, packet);
-        return loss?.certain === true ? [{ ...described(loss), all: true }] : [];
+        return loss !== null && loss !== 'endless' && loss.certain ? [{ ...described(loss), all: true }] : [];
       });
   });
   const once = new Map(losses.map((loss) => [loss.where, loss]));
@@ -93,6 +97,10 @@ export async function lossesOfAll(addon: Pick<NativeAddon, 'nftables' | 'iptable
 
 function placeOf({ base, where }: ForeignLoss): string {
   return `${where} of ${base.table.name}, at hook ${base.hook}, priority ${base.priority}`;
+}
+
+function unevaluated({ table, chain }: ForeignBase): string {
+  return `chain ${chain} of ${table.name} cannot be evaluated, as its chains call each other too many times`;
 }
 
 function described(loss: ForeignLoss): Loss {

@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { IptablesAddon, NativeAddon, NftablesAddon, NftBaseChain, NftSetListing } from '../../native/contract.js';
+import type { IptablesAddon, NftablesAddon, NftBaseChain, NftSetListing } from '../../native/contract.js';
 import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
 import { judgeIptablesRule } from './iptables-rules.js';
 import { nftJudge } from './nft-rules.js';
@@ -14,6 +14,14 @@ const OUR_TABLE = 'kube-proxy';
 const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
 const HOOK = /^type (filter|route) hook (prerouting|input|forward|output|postrouting) priority (-?\d+) policy (\w+)$/;
 
+type Nft = Pick<NftablesAddon, 'nftBaseChains' | 'nftList' | 'nftElements'>;
+type Iptables = Pick<IptablesAddon, 'iptablesList'>;
+
+export interface ForeignReading {
+  readonly nftables: Nft;
+  readonly iptables: Iptables;
+}
+
 export interface ForeignRules {
   readonly bases: readonly ForeignBase[];
   /** Tables that were not read, and why. */
@@ -21,16 +29,13 @@ export interface ForeignRules {
 }
 
 /** Base chains of others by which packets of a family go, with all that is needed to evaluate their rules. */
-export async function readForeign(
-  addon: Pick<NativeAddon, 'nftables' | 'iptables'>,
-  family: Family,
-): Promise<ForeignRules> {
+export async function readForeign(addon: ForeignReading, family: Family): Promise<ForeignRules> {
   const [nft, legacy] = await Promise.all([readNft(addon.nftables, family), readLegacy(addon.iptables, family)]);
   const bases = [...nft.bases, ...legacy];
   return { bases: bases.sort((one, other) => one.priority - other.priority), unread: nft.unread };
 }
 
-async function readNft(addon: NftablesAddon, family: Family): Promise<ForeignRules> {
+async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
   const own = family === 'IPv4' ? 'ip' : 'ip6';
   const found = (await addon.nftBaseChains(OUR_TABLE)).filter(
     (each) => (each.family === own || each.family === 'inet') && !OURS.includes(each.table) && HOOK.test(each.hook),
@@ -55,7 +60,7 @@ async function readNft(addon: NftablesAddon, family: Family): Promise<ForeignRul
 }
 
 /** Null: it is gone, or sleeps; a text: why it is not read. */
-async function readTable(addon: NftablesAddon, { family, table }: NftBaseChain): Promise<ForeignTable | string | null> {
+async function readTable(addon: Nft, { family, table }: NftBaseChain): Promise<ForeignTable | string | null> {
   const listing = await addon.nftList(family, table, []);
   if (listing === null || listing.chains.some(({ hook }) => hook?.endsWith(' dormant') === true)) return null;
   const rules = listing.chains.reduce((sum, chain) => sum + chain.rules.length, 0);
@@ -90,7 +95,7 @@ const HOOKS: Readonly<Record<string, Hook>> = {
   POSTROUTING: 'postrouting',
 };
 
-async function readLegacy(addon: IptablesAddon, family: Family): Promise<readonly ForeignBase[]> {
+async function readLegacy(addon: Iptables, family: Family): Promise<readonly ForeignBase[]> {
   const tables = ['filter', 'mangle'] as const;
   // Where there are no such programs there are hardly any such rules.
   const chains = await addon.iptablesList(family, 'legacy', tables, ['']).catch(() => []);

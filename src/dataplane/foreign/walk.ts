@@ -4,19 +4,22 @@ import type { ForeignBase, ForeignLoss, ForeignTable, HookedPacket } from './pac
 const OURS = /^KUBE-/;
 /** The kernel lets rules jump no deeper. */
 const DEEPEST = 16;
+/** Chains that call each other many times have more ways through them than could ever be walked. */
+const MOST_STEPS = 100_000;
 
 type Loss = Pick<ForeignLoss, 'outcome' | 'where' | 'rule'>;
 
 interface Walked {
-  /** `end`: the packet leaves the chain at its end, or returns. */
-  readonly type: 'accept' | 'lost' | 'end';
+  /** `end`: the packet leaves the chain at its end, or returns. `endless`: the walk was given up. */
+  readonly type: 'accept' | 'lost' | 'end' | 'endless';
   readonly loss: Loss | null;
 }
 
-/** What a base chain takes from a packet; null: nothing that can be seen. */
-export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | null {
+/** What a base chain takes from a packet; null: nothing that can be seen; `endless`: that takes too long to say. */
+export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | 'endless' | null {
   const walk = new Walk(base.table, packet);
   const { type, loss } = walk.chain(base.chain, 0);
+  if (type === 'endless') return type;
   if (type === 'accept') return walk.possible(base);
   if (type === 'lost' && loss !== null) return { base, certain: !walk.mayPass, ...loss };
   if (base.policy === 'drop') return { base, certain: !walk.mayPass, outcome: 'drop', where: 'its policy', rule: null };
@@ -28,6 +31,7 @@ class Walk {
   mayPass = false;
   /** What may take it. */
   private perhaps: Loss | null = null;
+  private steps = 0;
 
   constructor(
     private readonly table: ForeignTable,
@@ -42,6 +46,7 @@ class Walk {
     const chain = this.table.chains.get(name);
     if (chain === undefined || depth > DEEPEST) return { type: 'end', loss: null };
     for (const [place, rule] of chain.rules.entries()) {
+      if (++this.steps > MOST_STEPS) return { type: 'endless', loss: null };
       const { match, verdict } = this.table.judge(rule, this.packet);
       if (match === false) continue;
       const isSure = match === true;
@@ -69,6 +74,7 @@ class Walk {
         case 'goto': {
           if (OURS.test(verdict.chain)) break;
           const walked = this.chain(verdict.chain, depth + 1);
+          if (walked.type === 'endless') return walked;
           if (isSure && (walked.type !== 'end' || verdict.type === 'goto')) return walked;
           if (walked.type === 'lost') this.perhaps ??= walked.loss;
           if (walked.type === 'accept' || (!isSure && verdict.type === 'goto')) this.mayPass = true;

@@ -1,0 +1,63 @@
+import t from 'tap';
+import { lossesOf, lossesOfAll, type ForeignQuestion } from '../../src/dataplane/foreign/losses.js';
+import type { ForeignReading } from '../../src/dataplane/foreign/read.js';
+import type { IptablesChainListing } from '../../src/native/contract.js';
+import { address } from '../support/rows.js';
+
+/** Chains of which each calls the next one four times: there are 4^15 ways to the last. */
+const LEVELS = Array.from({ length: 16 }, (_, level) => `L${level}`);
+const CALLING = LEVELS.map((name, level): IptablesChainListing => ({
+  ...({ table: 'filter', name, policy: null, ruleCount: 0, digest: '' } as const),
+  rules: level + 1 < LEVELS.length ? new Array<string>(4).fill(`-j L${level + 1}`) : [],
+}));
+
+function legacy(...forward: readonly string[]): ForeignReading {
+  const base = {
+    table: 'filter',
+    name: 'FORWARD',
+    policy: 'ACCEPT',
+    ruleCount: 0,
+    digest: '',
+    rules: forward,
+  } as const;
+  return {
+    nftables: {
+      nftBaseChains: () => Promise.resolve([]),
+      nftList: () => Promise.resolve(null),
+      nftElements: () => Promise.resolve([]),
+    },
+    iptables: { iptablesList: () => Promise.resolve([base, ...CALLING]) },
+  };
+}
+
+const QUESTION: ForeignQuestion = {
+  family: 'IPv4',
+  protocol: 'TCP',
+  source: null,
+  inputInterface: null,
+  isSentHere: false,
+  destination: address('10.96.0.10'),
+  port: 80,
+  masquerade: false,
+  endpoints: ['10.244.1.1', '10.244.1.2'].map((each) => ({ address: address(each), port: 80, isOwn: false })),
+};
+
+t.test('chains that call each other too many times are said to be so, once, in little time', async (t) => {
+  const { losses, unread } = await lossesOf(legacy('-j L0', '-j DROP'), QUESTION);
+  t.same(losses, []);
+  t.same(unread, [
+    'chain FORWARD of legacy iptables table filter cannot be evaluated, as its chains call each other too many times',
+  ]);
+  t.same((await lossesOfAll(legacy('-j L0', '-j DROP'))).losses, [], 'nothing is certain');
+  t.end();
+});
+
+t.test('what a rule before them drops is known', async (t) => {
+  const { losses, unread } = await lossesOf(legacy('-j DROP', '-j L0'), QUESTION);
+  t.same(
+    losses.map(({ outcome, certain, all }) => ({ outcome, certain, all })),
+    [{ outcome: 'drop', certain: true, all: true }],
+  );
+  t.same(unread, []);
+  t.end();
+});
