@@ -3,7 +3,7 @@ import { messageOf } from '../base/error-message.js';
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { TokenBucket } from '../base/token-bucket.js';
-import { endingFlows, recordsOf, type EndingFlow } from '../dataplane/conntrack/ending-flows.js';
+import { endingFlows, recordsOf, type EndingFlows } from '../dataplane/conntrack/ending-flows.js';
 import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
@@ -171,10 +171,11 @@ export class EndingConnections {
       const listing =
         all || due.length > 0 ? await kernel.conntrackListTranslated(family, all ? null : packed(due)) : EMPTY;
       this.restsUntil = startedAt + (clock.now() - startedAt) / SHARE;
-      const flows = endingFlows(listing, {
+      const view = {
         table,
-        isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
-      });
+        isNodePortAddress: (address: IPAddress) => nodePortRefusal(table.node, address, own) === null,
+      };
+      const flows = await endingFlows(listing, view, clock);
       if (all) departures.derive(flows, startedAt);
       const confirmed = departures.confirm(flows, new Set(own), Math.max(startedAt, clock.now()));
       const ending = flows.filter(({ service, address }) => confirmed.get(service)?.has(address) === true);
@@ -202,26 +203,29 @@ export class EndingConnections {
     resets: ConnectionResets,
     family: NftFamily,
     listing: FlowListing,
-    flows: readonly EndingFlow[],
+    flows: readonly EndingFlows[],
   ): Promise<void> {
     if (flows.length === 0) return;
     const { log, observers, table } = this.parts;
     const { size } = flowLayout(table.family);
     const endpoints = new Set<PackedAddress>();
     let connections = 0;
-    for (let start = 0; start < flows.length; start += BATCH) {
-      const some = flows.slice(start, start + BATCH);
+    for (const some of batches(flows)) {
       await this.pace(some.length);
       // An endpoint that has come back in the meantime keeps its connections.
-      const standing = some.filter((flow) => this.departures.stands(flow));
+      const standing = some.filter(({ flow }) => this.departures.stands(flow));
       if (standing.length === 0) continue;
-      const records = recordsOf(listing, standing, size);
+      const records = recordsOf(
+        listing,
+        standing.map(({ start }) => start),
+        size,
+      );
       await resets.expect(records);
       const { deleted } = await kernel.conntrackDelete(family, records);
       await this.challenge(kernel, family, records);
       void this.repeat(kernel, resets, family, records);
       connections += deleted;
-      for (const { address } of standing) endpoints.add(address);
+      for (const { flow } of standing) endpoints.add(flow.address);
     }
     this.reset = {
       connections: this.reset.connections + connections,
@@ -277,6 +281,23 @@ export class EndingConnections {
 }
 
 const EMPTY: FlowListing = { count: 0, records: new Uint8Array(0) };
+
+interface OneFlow {
+  readonly flow: EndingFlows;
+  readonly start: number;
+}
+
+function* batches(flows: readonly EndingFlows[]): IterableIterator<readonly OneFlow[]> {
+  let batch: OneFlow[] = [];
+  for (const flow of flows)
+    for (const start of flow.starts) {
+      batch.push({ flow, start });
+      if (batch.length < BATCH) continue;
+      yield batch;
+      batch = [];
+    }
+  if (batch.length > 0) yield batch;
+}
 
 /** Their addresses in ascending order, one after the other. */
 function packed(departures: readonly Departure[]): Uint8Array {

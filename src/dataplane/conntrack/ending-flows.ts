@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Clock } from '../../base/clock.js';
 import { packedKey } from '../../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type IPAddress } from '../../base/ip.js';
 import type { FlowListing } from '../../native/contract.js';
@@ -5,14 +7,14 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, ObjectKey } from '../../plan/types.js';
 import { flowLayout } from './flow-record.js';
 
-/** A connection to a frontend, and which endpoint it goes to. */
-export interface EndingFlow {
+/** Connections to a frontend that go to one endpoint. */
+export interface EndingFlows {
   readonly frontend: FrontendKey;
   readonly service: ObjectKey;
   /** The endpoint's, its bytes as characters. */
   readonly address: string;
-  /** Where its record begins in the listing. */
-  readonly start: number;
+  /** Where their records begin in the listing. */
+  readonly starts: readonly number[];
 }
 
 export interface EndingFlowsView {
@@ -25,37 +27,77 @@ export interface EndingFlowsView {
 const FIRST_STATE = 2;
 const LAST_STATE = 6;
 
-/** Connections of a listing that go through frontends of the table. An address of its own comes before a node port, as in the rules. */
-export function endingFlows({ count, records }: FlowListing, view: EndingFlowsView): readonly EndingFlow[] {
+/** After so long in one turn others have theirs; the clock is looked at after so many rows. */
+const SLICE_MS = 10;
+const ROWS_AT_ONCE = 500;
+
+/** What many connections have in common: where they were addressed to, and by endpoint which ones they are. */
+interface Destination {
+  readonly frontend: FrontendKey;
+  readonly service: ObjectKey;
+  readonly byAddress: Map<string, number[]>;
+}
+
+/**
+ * Connections of a listing that go through frontends of the table. An address of its own comes before a node port, as in the rules. It lets others have their
+ * turn in between.
+ */
+export async function endingFlows(
+  { count, records }: FlowListing,
+  view: EndingFlowsView,
+  clock: Pick<Clock, 'now'>,
+): Promise<readonly EndingFlows[]> {
   const { family } = view.table;
   const layout = flowLayout(family);
   const size = addressLength(family);
-  const frontends = new Map<string, FrontendPlan | undefined>();
-  const flows: EndingFlow[] = [];
-  for (let start = 0; start < count * layout.size; start += layout.size) {
+  const destinations = new Map<string, Destination | null>();
+  let end = clock.now() + SLICE_MS;
+  for (let row = 0; row < count; row++) {
+    if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1 && clock.now() >= end) {
+      await turn();
+      end = clock.now() + SLICE_MS;
+    }
+    const start = row * layout.size;
     const state = records[start + layout.state] ?? 0;
     if (state < FIRST_STATE || state > LAST_STATE) continue;
     const at = start + layout.originalDestination;
     const port =
       ((records[start + layout.originalDestinationPort] ?? 0) << 8) |
       (records[start + layout.originalDestinationPort + 1] ?? 0);
-    // Many connections have their destination in common.
-    const destination = `${packedKey(records, at, size)} ${port}`;
-    if (!frontends.has(destination))
-      frontends.set(destination, frontendAt(addressFromBytes(records.subarray(at, at + size)), port, view));
-    const frontend = frontends.get(destination);
-    if (frontend === undefined) continue;
+    const key = `${packedKey(records, at, size)} ${port}`;
+    let destination = destinations.get(key);
+    if (destination === undefined) {
+      destination = destinationAt(addressFromBytes(records.subarray(at, at + size)), port, view);
+      destinations.set(key, destination);
+    }
+    if (destination === null) continue;
     const address = packedKey(records, start + layout.replySource, size);
-    flows.push({ frontend: frontend.key, service: serviceOf(frontend), address, start });
+    const starts = destination.byAddress.get(address);
+    if (starts === undefined) destination.byAddress.set(address, [start]);
+    else starts.push(start);
   }
-  return flows;
+  return [...destinations.values()].flatMap((destination) =>
+    destination === null
+      ? []
+      : [...destination.byAddress].map(([address, starts]) => ({
+          frontend: destination.frontend,
+          service: destination.service,
+          address,
+          starts,
+        })),
+  );
 }
 
-/** The records of these flows, one after the other. */
-export function recordsOf({ records }: FlowListing, flows: readonly EndingFlow[], size: number): Uint8Array {
-  const picked = new Uint8Array(flows.length * size);
-  for (const [index, { start }] of flows.entries()) picked.set(records.subarray(start, start + size), index * size);
+/** The records that begin at these places, one after the other. */
+export function recordsOf({ records }: FlowListing, starts: readonly number[], size: number): Uint8Array {
+  const picked = new Uint8Array(starts.length * size);
+  for (const [index, start] of starts.entries()) picked.set(records.subarray(start, start + size), index * size);
   return picked;
+}
+
+function destinationAt(address: IPAddress, port: number, view: EndingFlowsView): Destination | null {
+  const frontend = frontendAt(address, port, view);
+  return frontend === undefined ? null : { frontend: frontend.key, service: serviceOf(frontend), byAddress: new Map() };
 }
 
 function frontendAt(
