@@ -4,6 +4,7 @@ import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
 import { changesMode, compareConfigs, concernsApi } from '../config/compare.js';
+import { defaultSettings } from '../config/defaults.js';
 import { configurationFields } from '../config/write.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
@@ -475,6 +476,7 @@ export class NodeProxy {
       ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
       ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded, held: sources },
       configuration: () => configurationFields(this.loaded.document),
+      defaults: () => defaultSettings(this.config.mode, options.machine.host.platform),
       refusal: () => this.health.refusal,
       planned: () => planSettings(this.config),
       onChange: (listener) => store.onChange(listener),

@@ -1,4 +1,5 @@
 import type { Family } from '../base/ip.js';
+import type { DefaultSettings } from '../config/defaults.js';
 import type { Loaded } from '../config/load.js';
 import type { FullAffinity } from '../control/affinity-overflow.js';
 import type { AttemptsSeen } from '../control/endpoint-attempts.js';
@@ -31,6 +32,8 @@ export interface RunningProcess {
   readonly loaded: () => Loaded;
   /** Its document as it is shown. */
   readonly configuration: () => Readonly<Record<string, unknown>>;
+  /** What would be in force if nothing were set. */
+  readonly defaults: () => DefaultSettings;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusal: () => string | null;
   /** What planning goes by. */

@@ -260,7 +260,7 @@ export interface Configuration {
   /** Settings that do not do what one may think, one sentence each; those of a field are at the field as well. */
   readonly warnings: readonly string[];
   /** Every flag as it counts. Credentials are left out. */
-  readonly flags: readonly { readonly name: string; readonly value: string }[];
+  readonly flags: readonly (Pick<ConfigurationField, 'value' | 'initial'> & { readonly name: string })[];
   /** Files that were read; empty: none. */
   readonly files: readonly string[];
   /** Why changed files are not in force; null: they are. */
@@ -269,8 +269,10 @@ export interface Configuration {
 
 export interface ConfigurationField {
   readonly field: string;
-  /** As JSON. */
+  /** As JSON; of a flag as it is printed. */
   readonly value: string;
+  /** The default, where it is another one, empty for none; null: it is the default. */
+  readonly initial: string | null;
   /** Why it does nothing; null: it acts. */
   readonly ineffective: string | null;
 }

@@ -155,9 +155,9 @@ function describeFrontends(
 }
 
 const MASQUERADE: Readonly<Record<FrontendPlan['masquerade'], string>> = {
-  always: 'of every connection',
-  node: 'of what this node itself sends; clients from outside keep theirs',
-  'off-cluster': 'of what does not come from a pod',
+  always: 'all clients',
+  node: 'this node only; outside clients keep their address',
+  'off-cluster': 'non-pod clients',
 };
 
 function conflictWith(servicePort: string, conflict: PlannedConflict): Conflict {

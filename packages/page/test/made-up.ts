@@ -131,7 +131,7 @@ function frontend(key: string, change: Partial<Frontend> = {}): Frontend {
     explain: key,
     endpoints: 2,
     localEndpoints: null,
-    masquerade: 'of what does not come from pods',
+    masquerade: 'non-pod clients',
     whenEmpty: 'reject',
     lostTo: null,
     claimedBy: [],
@@ -336,15 +336,20 @@ export function triage(): TriageAnswer {
 export function configuration(): Configuration {
   return {
     fields: [
-      { field: 'clusterCIDR', value: '"10.244.0.0/16"', ineffective: null },
-      { field: 'mode', value: '"nftables"', ineffective: null },
-      { field: 'iptables.masqueradeBit', value: '14', ineffective: 'the mode is nftables' },
-      { field: 'nodePortAddresses', value: `["primary","${HOSTILE.replaceAll('"', '\\"')}"]`, ineffective: null },
+      { field: 'clusterCIDR', value: '"10.244.0.0/16"', initial: '""', ineffective: null },
+      { field: 'mode', value: '"nftables"', initial: '"iptables"', ineffective: null },
+      { field: 'iptables.masqueradeBit', value: '14', initial: null, ineffective: 'the mode is nftables' },
+      {
+        field: 'nodePortAddresses',
+        value: `["primary","${HOSTILE.replaceAll('"', '\\"')}"]`,
+        initial: null,
+        ineffective: null,
+      },
     ],
     warnings: ['iptables.masqueradeBit: the mode is nftables', `featureGates: ${HOSTILE} is not known`],
     flags: [
-      { name: 'config', value: '/var/lib/kube-proxy/config.conf' },
-      { name: 'hostname-override', value: LONG },
+      { name: 'config', value: '/var/lib/kube-proxy/config.conf', initial: '' },
+      { name: 'hostname-override', value: LONG, initial: null },
     ],
     files: ['/var/lib/kube-proxy/config.conf'],
     refused: null,

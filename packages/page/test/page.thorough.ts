@@ -148,6 +148,28 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await page.getByText('44,000 Services', { exact: true }).waitFor();
   });
 
+  await t.test('configuration marks what differs from the default', async (t) => {
+    await open('#/configuration');
+    const fields = page.getByRole('table', { name: 'Fields' }).getByRole('row');
+    t.equal(await fields.count(), 5);
+    await fields.filter({ hasText: 'clusterCIDR' }).getByText('changed', { exact: true }).waitFor();
+    await page.getByLabel('Changed from the default').check();
+    t.same((await fields.allInnerTexts()).slice(1), [
+      'clusterCIDR\t"10.244.0.0/16" changed default ""',
+      'mode\t"nftables" changed default "iptables"',
+    ]);
+    t.same((await page.getByRole('table', { name: 'Flags' }).getByRole('row').allInnerTexts()).slice(1), [
+      '--config\t/var/lib/kube-proxy/config.conf changed no default',
+    ]);
+  });
+
+  await t.test('a node leads to the Services with endpoints there', async (t) => {
+    await open(VIEWS.service);
+    await page.locator('#service').getByRole('link', { name: 'worker-18' }).first().click();
+    t.equal(await page.evaluate('location.hash'), '#/services?q=node%3Aworker-18');
+    await page.waitForFunction('document.getElementById("search").value === "node:worker-18"');
+  });
+
   await t.test('times have a date and 24 hours', async (t) => {
     await open('#/history');
     const times = await page.locator('main time').allInnerTexts();

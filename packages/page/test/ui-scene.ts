@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { gateStates } from '../../../src/config/gates.js';
+import { defaultSettings } from '../../../src/config/defaults.js';
 import { configurationFields } from '../../../src/config/write.js';
 import { Progress } from '../../../src/record/progress.js';
 import { modeDefinition } from '../../../src/dataplane/modes.js';
@@ -87,6 +88,7 @@ export class PageScene {
       ...{ release: '0.1.0', host: LINUX_HOST, snapshot: store.snapshot, families: [view], health, progress },
       loaded: () => loaded,
       configuration: () => configurationFields(loaded.document),
+      defaults: () => defaultSettings('nftables', 'linux'),
       refusal: () => null,
       planned: () => planSettings(),
       onChange: (listener) => store.onChange(listener),

@@ -467,8 +467,17 @@ t.test('overview, history and configuration', async (t) => {
   t.equal(buckets.at(-1)?.upToMs, null);
   const configuration = await scene.read<Configuration>('configuration');
   const field = (name: string): unknown => configuration.fields.find((each) => each.field === name);
-  t.same(field('mode'), { field: 'mode', value: '"nftables"', ineffective: null });
-  t.match(field('ipvs.scheduler'), { value: '"lc"', ineffective: 'has no effect in mode nftables' });
+  t.same(field('mode'), { field: 'mode', value: '"nftables"', initial: '"iptables"', ineffective: null });
+  t.match(field('nodePortAddresses'), { value: '["primary"]', initial: null }, 'the default of this mode');
+  t.match(field('ipvs.scheduler'), { value: '"lc"', initial: '""', ineffective: 'has no effect in mode nftables' });
+  t.strictSame(
+    configuration.fields.filter(({ initial }) => initial !== null).map(({ field: name }) => name),
+    ['mode', 'ipvs.scheduler'],
+  );
+  t.strictSame(
+    configuration.flags.filter(({ initial }) => initial !== null).map(({ name }) => name),
+    ['config', 'manifests'],
+  );
   t.match(configuration, { refused: null, files: [String] });
 });
 

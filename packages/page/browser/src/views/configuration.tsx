@@ -23,9 +23,12 @@ export function ConfigurationView({ version }: { readonly version: number }): JS
 function Loaded({ configuration }: { readonly configuration: Configuration }): JSX.Element {
   const { fields, warnings, flags, files, refused } = configuration;
   const [wanted, setWanted] = useState('');
-  const fits = (text: string): boolean => text.toLowerCase().includes(wanted.trim().toLowerCase());
-  const shownFields = fields.filter(({ field, value }) => fits(field) || fits(value));
-  const shownFlags = flags.filter(({ name, value }) => fits(name) || fits(value));
+  const [changedOnly, setChangedOnly] = useState(false);
+  const isShown = (name: string, { value, initial }: Pick<ConfigurationField, 'value' | 'initial'>): boolean =>
+    (!changedOnly || initial !== null) &&
+    [name, value].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
+  const shownFields = fields.filter((each) => isShown(each.field, each));
+  const shownFlags = flags.filter((each) => isShown(each.name, each));
   return (
     <>
       {refused !== null && (
@@ -33,7 +36,7 @@ function Loaded({ configuration }: { readonly configuration: Configuration }): J
       )}
       <p class="quiet">
         {files.length === 0 ? (
-          'No file was read: flags and defaults alone.'
+          'No file was read: only flags and defaults count.'
         ) : (
           <>
             Read from <Codes of={files} />.
@@ -42,8 +45,11 @@ function Loaded({ configuration }: { readonly configuration: Configuration }): J
       </p>
       <Warnings warnings={warnings} />
       <Filter wanted={wanted} onChange={setWanted} />
+      <ChangedOnly checked={changedOnly} onChange={setChangedOnly} />
       <p class="unseen" role="status">
-        {wanted === '' ? '' : `${counted(shownFields.length, 'field')}, ${counted(shownFlags.length, 'flag')}`}
+        {wanted === '' && !changedOnly
+          ? ''
+          : `${counted(shownFields.length, 'field')}, ${counted(shownFlags.length, 'flag')}`}
       </p>
       <Section title="Fields" aside={counted(fields.length, 'field')}>
         <Table label="Fields" columns={['Field', 'Value']}>
@@ -52,21 +58,49 @@ function Loaded({ configuration }: { readonly configuration: Configuration }): J
           ))}
         </Table>
       </Section>
-      <Section title="Flags" aside="each as it counts; credentials are left out">
-        <Table label="Flags" columns={['Flag', 'Value']}>
-          {shownFlags.map(({ name, value }) => (
-            <tr key={name}>
-              <th scope="row">
-                <code>--{name}</code>
-              </th>
-              <td class="wide">
-                <code>{value}</code>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      </Section>
+      <Flags of={shownFlags} />
     </>
+  );
+}
+
+function ChangedOnly({
+  checked,
+  onChange,
+}: {
+  readonly checked: boolean;
+  readonly onChange: (checked: boolean) => void;
+}): JSX.Element {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={checked}
+        onChange={({ currentTarget }) => {
+          onChange(currentTarget.checked);
+        }}
+      />
+      Changed from the default
+    </label>
+  );
+}
+
+function Flags({ of }: { readonly of: Configuration['flags'] }): JSX.Element {
+  return (
+    <Section title="Flags" aside="in force; credentials are left out">
+      <Table label="Flags" columns={['Flag', 'Value']}>
+        {of.map(({ name, value, initial }) => (
+          <tr key={name}>
+            <th scope="row">
+              <code>--{name}</code>
+            </th>
+            <td class="wide">
+              <code>{value}</code>
+              <Default of={initial} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Section>
   );
 }
 
@@ -97,7 +131,7 @@ function Filter({
 function Warnings({ warnings }: { readonly warnings: readonly string[] }): JSX.Element | null {
   if (warnings.length === 0) return null;
   return (
-    <Section title="Warnings" aside={'settings that do not do what one may think'}>
+    <Section title="Warnings" aside="settings without the effect that their names suggest">
       <ul class="items">
         {warnings.map((warning) => (
           <li key={warning} class="reason">
@@ -110,7 +144,27 @@ function Warnings({ warnings }: { readonly warnings: readonly string[] }): JSX.E
   );
 }
 
-function Field({ of: { field, value, ineffective } }: { readonly of: ConfigurationField }): JSX.Element {
+/** Where a value is not the default, which that is. */
+function Default({ of }: { readonly of: string | null }): JSX.Element | null {
+  if (of === null) return null;
+  return (
+    <>
+      {' '}
+      <span class="tag changed">changed</span>{' '}
+      <span class="quiet">
+        {of === '' ? (
+          'no default'
+        ) : (
+          <>
+            default <code>{of}</code>
+          </>
+        )}
+      </span>
+    </>
+  );
+}
+
+function Field({ of: { field, value, initial, ineffective } }: { readonly of: ConfigurationField }): JSX.Element {
   return (
     <tr>
       <th scope="row">
@@ -118,6 +172,7 @@ function Field({ of: { field, value, ineffective } }: { readonly of: Configurati
       </th>
       <td class="wide">
         <code class={ineffective === null ? undefined : 'quiet'}>{value}</code>
+        <Default of={initial} />
         {ineffective !== null && (
           <p class="warn-text">
             <Dot tone="warn" /> No effect: {ineffective}

@@ -4,6 +4,7 @@ import type { Endpoint, EndpointGroup, ServiceDetail } from '../../../../../src/
 import { ask, messageOf } from '../ask.js';
 import { number } from '../format.js';
 import { Dot, Section, Table, Trouble } from '../parts.js';
+import { printRoute } from '../route.js';
 
 interface Properties {
   readonly service: ServiceDetail;
@@ -113,7 +114,18 @@ function EndpointRow({ of: endpoint }: { readonly of: Endpoint }): JSX.Element {
       <th scope="row">
         <code>{endpoint.endpoint}</code>
       </th>
-      <td class="name">{node ?? <span class="quiet">none</span>}</td>
+      <td class="name">
+        {node === null ? (
+          <span class="quiet">none</span>
+        ) : (
+          <a
+            href={printRoute({ view: 'services', parameters: { q: `node:${node}` } })}
+            title="Services with endpoints there"
+          >
+            {node}
+          </a>
+        )}
+      </td>
       <td class="whole">{conditions.length === 0 ? <span class="quiet">none</span> : conditions.join(', ')}</td>
       <td>
         <Use of={endpoint} />

@@ -128,7 +128,7 @@ function Object({ of: service }: { readonly of: ServiceDetail }): JSX.Element {
         ['Cluster IPs', codes(clusterIPs)],
         ['External IPs', codes(externalIPs)],
         [
-          'Balancer',
+          'Load balancer',
           codes(balancer.map(({ address, mode }) => (mode === 'VIP' ? address : `${address} (sends to node ports)`))),
         ],
         ['Source ranges', codes(sourceRanges)],
@@ -187,10 +187,7 @@ function Frontends({ service, version }: { readonly service: ServiceDetail; read
   };
   return (
     <Section title="Frontends" aside="addresses and ports that this node forwards">
-      <Table
-        label="Frontends"
-        columns={['Frontend', 'Kind', '#Endpoints', 'Source translated', 'Without endpoints', '']}
-      >
+      <Table label="Frontends" columns={['Frontend', 'Kind', '#Endpoints', 'Masquerade', 'Without endpoints', '']}>
         {frontends.map((frontend) => (
           <FrontendRows key={`${frontend.key} ${frontend.port}`} of={frontend} />
         ))}
@@ -243,7 +240,7 @@ function FrontendTroubles({ of: { key, lostTo, claimedBy, setAside } }: { readon
           [
             'lost',
             <>
-              has gone to <Other conflict={lostTo} />: {lostTo.reason}
+              belongs to <Other conflict={lostTo} />: {lostTo.reason}
             </>,
           ] as const,
         ]),
@@ -262,7 +259,7 @@ function FrontendTroubles({ of: { key, lostTo, claimedBy, setAside } }: { readon
           [
             'aside',
             <>
-              is set aside for <Age at={setAside.since} suffix="" />, as the kernel refuses it: {setAside.reason}
+              is quarantined for <Age at={setAside.since} suffix="" />: the kernel rejects it: {setAside.reason}
             </>,
           ] as const,
         ]),
