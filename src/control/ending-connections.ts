@@ -17,7 +17,7 @@ import {
 } from '../plan/departures.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
-import type { FrontendKey } from '../plan/types.js';
+import type { FrontendKey, ObjectKey } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
 
@@ -30,6 +30,8 @@ const BATCH = 250;
 export const CHALLENGES = { perSecond: 4000, burst: BATCH } as const;
 /** A client that has said nothing by then is asked once more. Linux answers such questions on one connection after no less than 500 ms again (tcp_invalid_ratelimit). */
 const REPEAT_MS = 520;
+/** Who has answered is read from all that was reset of late, which may be much: not for each batch. */
+const REPEAT_REST_MS = 1000;
 const RETRY_MS = 1000;
 /** Searches take no more of the time than this, as those for stale flows. */
 const SHARE = 0.05;
@@ -75,6 +77,9 @@ export class EndingConnections {
   private lastFailure: string | null = null;
   private cancelDue: (() => void) | null = null;
   private reset = { connections: 0, endpoints: 0 };
+  /** Connections whose clients may have to be asked once more, in the order of the times. */
+  private silent: readonly { readonly records: Uint8Array; readonly at: number }[] = [];
+  private isRepeating = false;
 
   constructor(private readonly parts: EndingConnectionsParts) {
     const { table, snapshot, settings } = parts;
@@ -181,10 +186,10 @@ export class EndingConnections {
       const ending = flows.filter(({ service, address }) => confirmed.get(service)?.has(address) === true);
       const free = ending.filter(({ frontend }) => !held.has(frontend));
       await this.end(kernel, resets, family, listing, free);
-      // Those of frontends whose rules are refused stay pending.
-      if (free.length < ending.length) return false;
-      departures.finished(due);
-      return true;
+      // Those to endpoints of frontends whose rules are refused stay pending.
+      const waiting = waitingKeys(ending.filter(({ frontend }) => held.has(frontend)));
+      departures.finished(due.filter(({ address, service }) => !waiting.has(waitingKey(address, service))));
+      return waiting.size === 0;
     } catch (error) {
       this.isAllPending ||= all;
       throw error;
@@ -206,7 +211,7 @@ export class EndingConnections {
     flows: readonly EndingFlows[],
   ): Promise<void> {
     if (flows.length === 0) return;
-    const { log, observers, table } = this.parts;
+    const { clock, log, observers, table } = this.parts;
     const { size } = flowLayout(table.family);
     const endpoints = new Set<PackedAddress>();
     let connections = 0;
@@ -223,7 +228,8 @@ export class EndingConnections {
       await resets.expect(records);
       const { deleted } = await kernel.conntrackDelete(family, records);
       await this.challenge(kernel, family, records);
-      void this.repeat(kernel, resets, family, records);
+      this.silent = [...this.silent, { records, at: clock.now() + REPEAT_MS }];
+      if (!this.isRepeating) void this.repeat(kernel, resets, family);
       connections += deleted;
       for (const { flow } of standing) endpoints.add(flow.address);
     }
@@ -241,19 +247,35 @@ export class EndingConnections {
   }
 
   /** Once more for clients that have not answered: the question or the answer may have been lost. */
-  private async repeat(
+  private async repeat(kernel: EndingFlowsKernel, resets: ConnectionResets, family: NftFamily): Promise<void> {
+    const { clock } = this.parts;
+    this.isRepeating = true;
+    for (let [first] = this.silent, rest = 0; first !== undefined; [first] = this.silent) {
+      await this.until(Math.max(first.at, rest));
+      rest = clock.now() + REPEAT_REST_MS;
+      const now = Math.max(first.at, clock.now());
+      const due = this.silent.filter(({ at }) => at <= now);
+      this.silent = this.silent.filter(({ at }) => at > now);
+      await this.repeatTo(kernel, resets, family, Buffer.concat(due.map(({ records }) => records)));
+    }
+    this.isRepeating = false;
+  }
+
+  private async repeatTo(
     kernel: EndingFlowsKernel,
     resets: ConnectionResets,
     family: NftFamily,
     records: Uint8Array,
   ): Promise<void> {
-    const { clock, log, table } = this.parts;
+    const { log, table } = this.parts;
+    const { size } = flowLayout(table.family);
     try {
-      await this.until(clock.now() + REPEAT_MS);
       const silent = await resets.unanswered(records);
-      if (silent.length === 0) return;
-      await this.pace(silent.length / flowLayout(table.family).size);
-      await this.challenge(kernel, family, silent);
+      for (let start = 0; start < silent.length; start += BATCH * size) {
+        const some = silent.subarray(start, start + BATCH * size);
+        await this.pace(some.length / size);
+        await this.challenge(kernel, family, some);
+      }
     } catch (error) {
       log.info(2, 'cannot ask clients of removed endpoints again', { family: table.family, error: messageOf(error) });
     }
@@ -281,6 +303,15 @@ export class EndingConnections {
 }
 
 const EMPTY: FlowListing = { count: 0, records: new Uint8Array(0) };
+
+/** Of departures that these connections wait for. */
+function waitingKeys(flows: readonly EndingFlows[]): ReadonlySet<string> {
+  return new Set(flows.flatMap(({ address, service }) => [waitingKey(address, service), waitingKey(address, null)]));
+}
+
+function waitingKey(address: PackedAddress, service: ObjectKey | null): string {
+  return `${service ?? ''} ${address}`;
+}
 
 interface OneFlow {
   readonly flow: EndingFlows;

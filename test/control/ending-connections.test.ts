@@ -15,6 +15,7 @@ import { address, prefix, service, slice } from '../support/rows.js';
 
 const GONE = '10.244.1.1';
 const STAYS = '10.244.1.2';
+const OTHER = '10.244.1.3';
 const RECORD = 4 * 4 + 20;
 
 /** Time goes on while somebody works. */
@@ -40,13 +41,18 @@ class Scene {
   readonly challenges: { readonly at: number; readonly count: number }[] = [];
   failure: Error | null = null;
   answered = true;
+  /** How often it was asked who has not answered. */
+  looks = 0;
   /** Whether the kernel refuses the frontend. */
   holds = false;
   counted = 0;
   readonly ending: EndingConnections;
   readonly resets: ConnectionResets = {
     expect: (records) => this.call('expect', records),
-    unanswered: (records) => Promise.resolve(this.answered ? new Uint8Array(0) : records),
+    unanswered: (records) => {
+      this.looks++;
+      return Promise.resolve(this.answered ? new Uint8Array(0) : records);
+    },
   };
   private readonly store = new Store();
   private readonly writer = this.store.register('test');
@@ -119,9 +125,9 @@ class Scene {
   }
 }
 
-function pods(addresses: readonly string[]): Row {
+function pods(addresses: readonly string[], of = 'web'): Row {
   return slice(
-    'web',
+    of,
     addresses.map((each) => ({ address: each, state: 'rsp' })),
     { family: 'IPv4' },
   );
@@ -170,6 +176,7 @@ t.test('ten thousand connections: no more than 5,000 clients a second are asked,
   t.equal(new Set(scene.flows.challenged).size, 10_000);
   t.equal(scene.flows.challenged.length, 20_000);
   t.equal([...scene.flows].length, 0);
+  t.ok(scene.looks <= 6, `looked ${scene.looks} times for answers`);
   const most = Math.max(
     ...scene.challenges.map(({ at }) =>
       scene.challenges
@@ -228,6 +235,25 @@ t.test(
     t.end();
   },
 );
+
+t.test('of a frontend whose rules are refused for good only its own departures wait', async (t) => {
+  const scene = new Scene();
+  scene.put(service('other', { clusterIPs: ['10.96.0.11'] }), pods([OTHER], 'other'));
+  scene.connect(GONE, 1);
+  scene.holds = true;
+  scene.put(pods([STAYS]), pods([], 'other'));
+  scene.sync();
+  await scene.pass(1500);
+  t.equal(scene.calls[0], 'list 2');
+  scene.calls.length = 0;
+  await scene.pass(2000);
+  t.ok(scene.calls.length > 0, 'it is looked at again');
+  t.same(new Set(scene.calls), new Set(['list 1']));
+  scene.holds = false;
+  await scene.pass(2000);
+  t.equal([...scene.flows].length, 0);
+  t.end();
+});
 
 t.test('a start looks at all connections once where it is known which addresses are pods’', async (t) => {
   const ranges: readonly ReturnType<typeof prefix>[] = [prefix('10.244.0.0/16')];

@@ -25,11 +25,12 @@ export function connectionResets(addon: Addon, family: Family): ConnectionResets
       for (let row = 0; row < (elements?.count ?? 0); row++)
         answered.add(packedKey(elements?.keys ?? new Uint8Array(), row * keyLength, keyLength));
       const key = new Uint8Array(keyLengthOf(family));
-      return records.filter((_, index) => {
-        const start = index - (index % recordSize);
-        if (index === start) writeKey(family, records, start, key, 0);
-        return !answered.has(packedKey(key, 0, key.length));
-      });
+      const silent: Uint8Array[] = [];
+      for (let start = 0; start < records.length; start += recordSize) {
+        writeKey(family, records, start, key, 0);
+        if (!answered.has(packedKey(key, 0, key.length))) silent.push(records.subarray(start, start + recordSize));
+      }
+      return Buffer.concat(silent);
     },
   };
 }
