@@ -10,6 +10,7 @@ import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.
 import type { CycleObserver } from '../observe/cycle-observer.js';
 import {
   Departures,
+  MOST_DEPARTURES,
   unpackAddress,
   type Departure,
   type PackedAddress,
@@ -80,6 +81,8 @@ export class EndingConnections {
   /** Connections whose clients may have to be asked once more, in the order of the times. */
   private silent: readonly { readonly records: Uint8Array; readonly at: number }[] = [];
   private isRepeating = false;
+  /** Departures that could be neither noted nor derived, since the process began. */
+  private missed = 0;
 
   constructor(private readonly parts: EndingConnectionsParts) {
     const { table, snapshot, settings } = parts;
@@ -93,7 +96,8 @@ export class EndingConnections {
   /** Why connections to endpoints that are gone go on at present; null: they do not. */
   limitation({ resets }: Pick<FamilyDataplane, 'resets'>): string | null {
     if (this.parts.kernel === null || resets === null) return 'this mode cannot reset them';
-    return this.lastFailure;
+    if (this.lastFailure !== null || this.missed === 0) return this.lastFailure;
+    return `${this.missed} departures beyond ${MOST_DEPARTURES} at once are not known: connections to them go on`;
   }
 
   /** The state changed. */
@@ -197,10 +201,22 @@ export class EndingConnections {
   }
 
   private takeAll(): boolean {
-    const isOverfull = this.departures.takeOverfull();
-    const all = this.isAllPending || isOverfull;
+    const { derives } = this.departures;
+    const overflow = this.departures.takeOverflow();
+    const all = this.isAllPending || overflow > 0;
     this.isAllPending = false;
-    return all && this.departures.derives;
+    if (overflow > 0 && !derives) this.noteMissed(overflow);
+    return all && derives;
+  }
+
+  /** Nothing tells these from pods that stay: their connections go on. */
+  private noteMissed(count: number): void {
+    const { log, table } = this.parts;
+    if (this.missed === 0)
+      log.warn('too many endpoints went at once: connections to some of them go on', {
+        ...{ family: table.family, endpoints: count, most: MOST_DEPARTURES },
+      });
+    this.missed += count;
   }
 
   private async end(

@@ -41,7 +41,7 @@ export function resetPolicy(
 /** Slices are rewritten in more than one event: an endpoint may be in none of them for a moment. */
 export const ABSENT_MS = 1000;
 /** So many departures are known one by one. */
-const MOST = 65_536;
+export const MOST_DEPARTURES = 65_536;
 
 /** An address that left: every slice it was in as a pod's, all slices of one Service, or one that is terminating. */
 export interface Departure {
@@ -66,7 +66,7 @@ export interface ServiceEndpoint {
 export class Departures {
   private readonly known = new Map<string, Departure>();
   private earliest: number | null = null;
-  private isOverfull = false;
+  private overflow = 0;
 
   constructor(
     private readonly family: Family,
@@ -93,11 +93,11 @@ export class Departures {
     return [...this.known.values()].filter(({ dueAt }) => dueAt <= now);
   }
 
-  /** There were more than can be known one by one: what is gone has to be derived from the connections. Forgets it. */
-  takeOverfull(): boolean {
-    const was = this.isOverfull;
-    this.isOverfull = false;
-    return was;
+  /** How many came beside those that can be known one by one: what is gone has to be derived from the connections. Forgets it. */
+  takeOverflow(): number {
+    const { overflow } = this;
+    this.overflow = 0;
+    return overflow;
   }
 
   /**
@@ -240,8 +240,8 @@ export class Departures {
     const key = keyOf(departure.cause, departure.address, departure.service);
     const known = this.known.get(key);
     if (known?.dueAt === departure.dueAt) return;
-    if (known === undefined && this.known.size >= MOST) {
-      this.isOverfull = true;
+    if (known === undefined && this.known.size >= MOST_DEPARTURES) {
+      this.overflow++;
       return;
     }
     this.known.set(key, departure);

@@ -255,6 +255,23 @@ t.test('of a frontend whose rules are refused for good only its own departures w
   t.end();
 });
 
+t.test('a flood of departures that nothing can derive is told once', async (t) => {
+  const scene = new Scene();
+  const blocks = Array.from({ length: 67 }, (_, block) =>
+    Array.from({ length: 1000 }, (_, index) => `10.${block + 1}.${index >> 8}.${index & 255}`),
+  );
+  for (const phase of ['first', 'second']) {
+    for (const [block, each] of blocks.entries()) scene.put(pods(each, `web-${block}`));
+    for (const block of blocks.keys()) scene.put(pods([], `web-${block}`));
+    scene.sync();
+    await scene.pass(5000);
+    t.equal(scene.log.lines.filter((line) => line.startsWith('warn too many endpoints')).length, 1, phase);
+  }
+  const missed = 2 * (67_000 - 65_536);
+  t.match(scene.ending.limitation({ resets: scene.resets }), `${missed} departures beyond 65536`);
+  t.end();
+});
+
 t.test('a start looks at all connections once where it is known which addresses are pods’', async (t) => {
   const ranges: readonly ReturnType<typeof prefix>[] = [prefix('10.244.0.0/16')];
   const scene = new Scene({ type: 'ClusterCIDR', prefixes: ranges });
