@@ -110,6 +110,14 @@ t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
     await page.getByRole('alert').getByText('mode: no such mode').waitFor();
   });
 
+  await t.test('a process that reports nothing, although the connection is open', async (t) => {
+    await open('#/overview');
+    // The server here sends nothing by itself, as a process that hangs.
+    await page.getByRole('heading', { name: 'Not reachable' }).waitFor();
+    await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
+    t.pass('it is asked again');
+  });
+
   t.same(browser.complaints, [], 'the browser has nothing to complain of');
 
   await t.test('a process that is away, and comes back', async (t) => {

@@ -60,6 +60,8 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     await page.goto(address);
     await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
     await page.getByText(NODE_NAME).first().waitFor();
+    const wrong = page.getByRole('list', { name: 'What is wrong' });
+    await wrong.getByText(/refused: no endpoint can serve: default\/empty/).waitFor();
     const families = page.getByRole('table', { name: 'Address families' });
     t.equal(await families.getByText('in sync', { exact: true }).count(), 2);
     t.ok(await page.getByRole('table', { name: 'Sources' }).getByRole('row').count());
@@ -131,7 +133,8 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     const beside = await Browser.start(proxy.pid);
     t.teardown(() => beside.close());
     const own = 'http://127.0.0.1:10249/ui/';
-    await beside.page.goto(own);
+    await beside.page.goto(new URL('/', own).href);
+    t.equal(beside.page.url().split('#')[0], own);
     await beside.page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
     await beside.page.getByText('Live', { exact: true }).waitFor();
     await beside.page.getByRole('link', { name: 'Services', exact: true }).click();
@@ -139,7 +142,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     t.same(beside.complaints, []);
     t.same(
       beside.requests.filter((url) => !url.startsWith(own)),
-      [],
+      [new URL('/', own).href],
     );
   });
 
