@@ -26,7 +26,7 @@ export function keptValues({ host, settings, log, metrics, health, events, nodeN
     log,
     onRepaired: ({ path, value, found }) => {
       metrics.sysctlRepaired();
-      const note = `${path} had been set to ${found} by somebody else and is ${value} again`;
+      const note = `${path} was set to ${found} by an external change and is ${value} again`;
       const about = { regarding: nodeSubject(nodeName()), related: null };
       events.record({ type: 'Warning', reason: 'SysctlRepaired', action: 'RepairSysctl', note, ...about });
     },

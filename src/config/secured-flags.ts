@@ -72,7 +72,7 @@ export const SECURED_FLAGS = [
     name: 'authentication-config',
     type: 'string',
     value: 'file',
-    help: 'AuthenticationConfiguration, followed while running: issuers of JSON Web Tokens, and for which paths nobody has to say who it is; with TLS',
+    help: 'AuthenticationConfiguration, followed while running: issuers of JSON Web Tokens, and paths that take anonymous requests; with TLS',
     initial: '',
   },
   {
@@ -92,7 +92,7 @@ export const SECURED_FLAGS = [
     name: 'authorization-mode',
     type: 'string',
     value: 'AlwaysAllow|Webhook',
-    help: 'whether whoever may ask may ask for everything, or the API server reviews each path; with TLS',
+    help: 'whether authenticated users may read every path, or the API server reviews each path; with TLS',
     initial: 'AlwaysAllow',
   },
   {

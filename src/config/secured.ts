@@ -197,7 +197,7 @@ function readAuthentication(line: CommandLine, problems: string[]): Authenticati
   const anonymous = typeof given === 'boolean' ? given : null;
   if (anonymous === false && clientCaFile === null && tokenTtl === null && file === null)
     problems.push(
-      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file, --authentication-token-webhook or --authentication-config',
+      '--anonymous-auth: Invalid value: false: no client could authenticate without --client-ca-file, --authentication-token-webhook or --authentication-config',
     );
   return { clientCaFile, tokenTtl, anonymous, file };
 }

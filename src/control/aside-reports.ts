@@ -47,7 +47,8 @@ export class AsideReports {
     for (const service of this.held.values())
       if (isOtherwise(before.get(service.frontend), service)) this.report(service);
     for (const { frontend, servicePort } of before.values())
-      if (!this.held.has(frontend)) log.info(0, 'a frontend is no longer set aside', { family, frontend, servicePort });
+      if (!this.held.has(frontend))
+        log.info(0, 'a frontend is no longer quarantined', { family, frontend, servicePort });
     this.schedule(aside);
   }
 
@@ -55,8 +56,8 @@ export class AsideReports {
     const { family, log, events } = this.parts;
     log.warn(
       absent === true
-        ? 'the kernel refuses a frontend, which is set aside: the kernel has nothing of it, and it is tried again'
-        : 'the kernel refuses a frontend, which is set aside: it stays as it was, and is tried again',
+        ? 'the kernel refuses a frontend, which is quarantined: the kernel has nothing of it, and it is retried'
+        : 'the kernel refuses a frontend, which is quarantined: its old rules stay, and it is retried',
       { family, frontend, servicePort, reason },
     );
     if (servicePort === null) return;

@@ -63,7 +63,7 @@ export class KernelValues {
     for (const each of written) {
       const { path, value, found } = each;
       if (this.known.get(path)?.value === value) {
-        log.warn('repaired a sysctl that somebody else had changed', { path, value, found });
+        log.warn('repaired an external change of a sysctl', { path, value, found });
         continue;
       }
       this.remember(each);

@@ -69,7 +69,12 @@ export class ServiceFlows {
         'Translated connections that were to no frontend of a Service.',
         this.unattributed,
       ),
-      row('left_out_connections_total', 'counter', 'Connections beyond those that are told apart.', this.leftOut),
+      row(
+        'left_out_connections_total',
+        'counter',
+        'Connections beyond the pairs of frontend and endpoint that are counted separately.',
+        this.leftOut,
+      ),
       row('flows', 'gauge', 'Translated flows that were there when they were last listed.', this.living),
     ];
   }

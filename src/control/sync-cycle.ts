@@ -364,7 +364,7 @@ export class SyncCycle {
       action: 'RepairRules',
       regarding: nodeSubject(this.settings.nodeName),
       related: null,
-      note: `the ${family} rules had been changed by somebody else and were repaired: ${some}`,
+      note: `the ${family} rules had external changes, which were repaired: ${some}`,
     });
   }
 }

@@ -147,7 +147,7 @@ export interface NftablesAddon {
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
   nftMaxBatch(): number;
   /**
-   * Calls back when somebody else changed the table of this name in family ip or ip6 of this network namespace; what happens until JavaScript gets to
+   * Calls back when external change to the table of this name in family ip or ip6 of this network namespace; what happens until JavaScript gets to
    * run is gathered. Transactions of this environment do not count, nor what packets do to dynamic sets, and other tables cost no call. Answers
    * what ends it; it ends with the environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel refuses.
    */

@@ -101,7 +101,7 @@ export class ProxyInstruments extends Definitions {
   );
   readonly networkProgramming = this.histogram(
     'network_programming_duration_seconds',
-    'Time from the change in the cluster that an EndpointSlice tells of to the rules for it.',
+    'Time from a change in the cluster, as its EndpointSlice says, to the rules for it.',
     FAMILY,
     PROGRAMMING_SECONDS,
   );
@@ -281,7 +281,11 @@ export class OwnInstruments extends Definitions {
     OPERATIONS,
   );
   readonly bytes = this.histogram('sync_bytes', 'Netlink bytes of a sync that changed something.', FAMILY, BYTES);
-  readonly repairs = this.counter('repairs_total', 'Differences found and repaired that nobody had asked for.', FAMILY);
+  readonly repairs = this.counter(
+    'repairs_total',
+    'External changes to the rules that were found and repaired.',
+    FAMILY,
+  );
   readonly resetConnections = this.counter(
     'reset_connections_total',
     'TCP connections through Services that were reset because their endpoint is gone.',
@@ -289,7 +293,7 @@ export class OwnInstruments extends Definitions {
   );
   readonly foreignChanges = this.counter(
     'foreign_changes_total',
-    'Times that somebody else was seen changing our table, gathered while they were looked at.',
+    'Times that external changes to our table were seen; changes during one comparison count once.',
     FAMILY,
   );
   readonly driftDuration = this.histogram(
@@ -302,7 +306,10 @@ export class OwnInstruments extends Definitions {
     'result',
     ...FAMILY,
   ]);
-  readonly sysctlRepairs = this.counter('sysctl_repairs_total', 'Kernel values that somebody else had changed.');
+  readonly sysctlRepairs = this.counter(
+    'sysctl_repairs_total',
+    'Kernel values that were changed externally, and were repaired.',
+  );
   readonly conflicts = this.gauge(
     'conflicts',
     'Service ports that do not get a frontend because another has it.',

@@ -136,7 +136,7 @@ function ofCluster(seen: Surroundings): readonly Observation[] {
     found.push({
       kind: 'node',
       severity: 'warning',
-      text: `there is no Node ${JSON.stringify(nodeName)}: its addresses, zone and pods are not known, and load balancers are told to stay away`,
+      text: `there is no Node ${JSON.stringify(nodeName)}: its addresses, zone and pods are not known, and load balancers send nothing here`,
       remedy: 'set --hostname-override to the name of this Node (kubectl get nodes)',
     });
   const outside = (podCIDRs ?? []).filter((pods) => {

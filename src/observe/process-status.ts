@@ -132,7 +132,7 @@ function printWarnings({ observations }: ProcessStatus): string {
 function printEligible({ nodeEligible, ineligibleSeconds }: ProcessStatus): string {
   return nodeEligible === true
     ? ''
-    : `, balancers are told to stay away${printFor(ineligibleSeconds)}: the node is ${nodeEligible === null ? 'unknown' : 'leaving'}`;
+    : `, out of rotation for load balancers${printFor(ineligibleSeconds)}: the node is ${nodeEligible === null ? 'unknown' : 'leaving'}`;
 }
 
 /** Null: it is not known. */
@@ -181,7 +181,7 @@ function printFamily(state: FamilyState): string[] {
 
 function printAside({ frontend, servicePort, reason, sinceSeconds }: AsideStatus): string {
   const whose = servicePort === null ? '' : ` of ${servicePort}`;
-  return `  set aside for ${printSeconds(sinceSeconds)}: ${frontend}${whose}, which the kernel refuses: ${reason}`;
+  return `  quarantined for ${printSeconds(sinceSeconds)}: ${frontend}${whose}, which the kernel refuses: ${reason}`;
 }
 
 function printOccurrences(what: string, { count, last }: Occurrences): string[] {

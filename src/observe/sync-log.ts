@@ -58,7 +58,7 @@ export class SyncLog implements CycleObserver {
   }
 
   externalChange(family: Family, process: string | null): void {
-    this.log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
+    this.log.info(2, 'external change to the table', { family, process: process ?? 'unknown' });
   }
 
   /** Once each. */

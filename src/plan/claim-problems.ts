@@ -209,7 +209,7 @@ function sourceProblems(
         { ...rest, problem: `have none of ${family}, so every client is admitted over ${family}`, standing: 'due' },
       ];
     if (own.length === 0 || !own.every(isNoSource)) return [];
-    return [{ ...rest, problem: `keep everybody out over ${family}: no packet comes from there`, standing: 'denied' }];
+    return [{ ...rest, problem: `admit no client over ${family}: no packet comes from there`, standing: 'denied' }];
   });
 }
 

@@ -389,7 +389,7 @@ function aboutNobody(
     notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
   for (const { namespace, name, loadBalancerIngress, externalIPs } of snapshot.services()) {
     if (loadBalancerIngress.some(({ address, ipMode }) => address === destination && ipMode === 'Proxy'))
-      notes.push(`it is a load balancer address of ${namespace}/${name} with ipMode Proxy: left to the balancer`);
+      notes.push(`it is a load balancer address of ${namespace}/${name} with ipMode Proxy: left to the load balancer`);
     if (!settings.allowExternalIPs && externalIPs.includes(destination))
       notes.push(`it is an external IP of ${namespace}/${name}, and external IPs are switched off`);
   }

@@ -75,7 +75,7 @@ export function kernelParagraphs({
   return [
     { subject: 'remembered', lines: printRemembered(kernel) },
     { subject: 'kernel', lines: printAgreement(kernel) },
-    { subject: 'set aside', lines: refusedByKernel === null ? [] : [refused] },
+    { subject: 'quarantined', lines: refusedByKernel === null ? [] : [refused] },
     { subject: 'pending', lines: pendingMs === null ? [] : [pending] },
     { subject: 'attempts', lines: attempts === null ? [] : printAttempts(attempts) },
     { subject: 'in the way', lines: observations.flatMap(printObservation) },

@@ -123,7 +123,7 @@ t.test('every refusal names the flag', (t) => {
     [['--authorization-config=/a'], '--authorization-config: Forbidden: needs --metrics-tls'],
     [
       ['--metrics-tls', '--anonymous-auth=false'],
-      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file, --authentication-token-webhook or --authentication-config',
+      '--anonymous-auth: Invalid value: false: no client could authenticate without --client-ca-file, --authentication-token-webhook or --authentication-config',
     ],
     [
       ['--metrics-tls', '--authentication-token-webhook-cache-ttl=-1s'],

@@ -217,7 +217,7 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   t.same([warnings(), events.length], [2, 2]);
   await cycle.run({ full: false });
   t.same([health.aside(), clock.waiting], [[], 0]);
-  t.ok(log.lines.some((line) => line.includes('no longer set aside')));
+  t.ok(log.lines.some((line) => line.includes('no longer quarantined')));
   dataplanes.IPv4.next = aside('EINVAL', 4000);
   await cycle.run({ full: false });
   cycle.stop();

@@ -175,7 +175,7 @@ t.test('the whole ruleset flushed under traffic', async (t) => {
       if (sorted(withoutClients(await lab.ruleset())) !== whole) return null;
       return [...proxy.log.slice(logged).matchAll(new RegExp(REPAIRED, 'g'))].length >= 2 || null;
     });
-    t.match(proxy.log.slice(logged), /"somebody else changed the table".* process="nft\[\d+\]"/, 'it says who');
+    t.match(proxy.log.slice(logged), /"external change to the table".* process="nft\[\d+\]"/, 'it says who');
     t.match(proxy.log.slice(logged), /repair="chain dispatch was lost"/, 'and what');
     for (const each of traffic) t.hasProp(await lab.request(each), 'name', `answered again: ${each.to}`);
   }

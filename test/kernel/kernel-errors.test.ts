@@ -140,7 +140,7 @@ t.test('a frontend that the kernel refuses is set aside, and everything else goe
   const events = async (): Promise<number> =>
     (await cluster.state()).events.filter(({ reason }) => reason === 'ProgrammingFailed').length;
   await eventually('the event', async () => ((await events()) === 1 ? true : null));
-  t.equal(count(proxy.log, /"the kernel refuses a frontend, which is set aside/g), 1);
+  t.equal(count(proxy.log, /"the kernel refuses a frontend, which is quarantined/g), 1);
   t.equal(count(proxy.log, /"sync failed/g), 0);
 
   const compared = count(proxy.log, /"synced".*full=true/g);
@@ -159,7 +159,7 @@ t.test('a frontend that the kernel refuses is set aside, and everything else goe
   await eventually('the frontend', async () => ((await refused()) === '0' ? true : null));
   await checkRows(t, lab, [row(42, IPV4, 'pod-a')]);
   t.notMatch(await healthz(), /setAside/);
-  t.match(proxy.log, /"a frontend is no longer set aside"/);
+  t.match(proxy.log, /"a frontend is no longer quarantined"/);
   t.equal(await events(), 1, 'told once');
   t.equal(count(proxy.log, /"synced".*full=true/g), compared);
   await proxy.consistent();

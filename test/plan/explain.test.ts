@@ -277,7 +277,7 @@ t.test('addresses that are not served', (t) => {
   const scene = new Scene(rows, { allowExternalIPs: false });
   const note = (to: string): readonly string[] => scene.say('external', to, 'note');
   t.same(note('192.0.2.9:80'), [
-    'it is a load balancer address of default/web with ipMode Proxy: left to the balancer',
+    'it is a load balancer address of default/web with ipMode Proxy: left to the load balancer',
   ]);
   t.same(note('198.51.100.1:80'), ['it is an external IP of default/web, and external IPs are switched off']);
   t.same(note('127.0.0.1:30080'), ['30080/TCP is a node port of default/web; node ports do not answer on loopback']);

@@ -142,7 +142,7 @@ t.test('a status in words', (t) => {
   };
   t.same(printStatus(status), [
     'pointsman 0.1.0 for Kubernetes v1.36.2, nftables on me, process 7, up 1d 2h',
-    'NOT healthy, balancers are told to stay away for 1h 0m: the node is unknown',
+    'NOT healthy, out of rotation for load balancers for 1h 0m: the node is unknown',
     'sources: still reading, with gaps for 5s: what could not be read is left alone',
     '  services: read, last heard of 1m 1s ago, 2 × watch',
     '  nodes: not read yet',
@@ -164,8 +164,8 @@ t.test('a status in words', (t) => {
     '  no room for session affinity: one',
     '  not as it should be: could not remove foreign objects (x): EBUSY',
     '  limitation: attempts wait',
-    '  set aside for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
-    '  set aside for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
+    '  quarantined for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
+    '  quarantined for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',
     '  last syncs: none',
     '  slowest: none',

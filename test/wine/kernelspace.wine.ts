@@ -89,7 +89,7 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   node.put('other', serviceObject('other', { clusterIP: '10.96.0.11' }));
   node.put('others', sliceObject('other', 'other', ['10.1.1.1']));
   await until('a refusal', async () => /10\.96\.0\.11:80\/TCP/.test((await node.status()).stdout));
-  t.match((await node.status()).stdout, /set aside .*10\.96\.0\.11:80\/TCP of default\/other.*No such thing\./);
+  t.match((await node.status()).stdout, /quarantined .*10\.96\.0\.11:80\/TCP of default\/other.*No such thing\./);
   t.equal((await node.get('healthz', '/healthz')).status, 200);
   const { text: later } = await node.get('metrics', '/metrics');
   t.match(later, /^kubeproxy_sync_proxy_rules_hns_failures_total\{ip_family="IPv4"\} 1$/m);

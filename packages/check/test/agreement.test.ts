@@ -173,7 +173,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd3 error: Service[default/c].status.loadBalancer.ingress: "192.0.2.7": is an address of Node n1',
     'd3 error: Service[default/c].spec.externalIPs: "10.96.5.5": is within the range of Services 10.96.0.0/16',
     'd6 error: Service[default/a]: "a": is also in f, document 1',
-    'd7 error: Service[default/d].spec.loadBalancerSourceRanges: "127.0.0.0/8": keep everybody out over IPv4: no packet comes from there',
+    'd7 error: Service[default/d].spec.loadBalancerSourceRanges: "127.0.0.0/8": admit no client over IPv4: no packet comes from there',
     'd8 error: Service[default/e].spec.healthCheckNodePort: "30080": is a node port of default/a already',
   ],
 ];

@@ -16,7 +16,7 @@ import {
 } from './golden/defaults.js';
 
 const UNSAFE =
-  /^f:8: document 1: warning: JoinConfiguration\.discovery\.bootstrapToken\.unsafeSkipCAVerification: true: lets anybody answer in place of the control plane\n$/;
+  /^f:8: document 1: warning: JoinConfiguration\.discovery\.bootstrapToken\.unsafeSkipCAVerification: true: lets any server answer in place of the control plane\n$/;
 /** As the peer says it of itself. */
 const NO_RANGE = /^f:\d+: document [14]: warning: KubeProxyConfiguration\.clusterCIDR: is not set, [^\n]*\n$/;
 

@@ -318,7 +318,7 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   t.match(aside, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
   const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, / in conflict on all 2 nodes: IPv4 10\.96\.0\.1:80\/TCP belongs to /);
-  t.match(text, / set aside, as the kernel refuses it on two: /);
+  t.match(text, / quarantined, because the kernel refuses it on two: /);
 });
 
 t.test('500 nodes: so many at a time, and answers in any order', async (t) => {

@@ -24,7 +24,7 @@ const TITLES: Readonly<Record<string, string>> = {
   note: 'Notes',
   remembered: 'Remembered',
   kernel: 'Kernel',
-  'set aside': 'Set aside',
+  quarantined: 'Quarantined',
   unanswered: 'Unanswered attempts',
   attempts: 'Connection attempts',
   pending: 'Pending',
@@ -83,7 +83,7 @@ function outcomeOf({ verdict, kernel, frontend }: ExplainedPacket, subject: stri
     case 'kernel':
       return kernel.agrees === null ? 'told' : kernel.agrees ? 'goes-on' : 'warning';
     case 'conflict':
-    case 'set aside':
+    case 'quarantined':
     case 'pending':
     case 'in the way':
       return 'warning';

@@ -58,7 +58,7 @@ function texts(mapped: Mapped, claims: Mapping, values: unknown, what: string): 
   if (found === null || found === undefined || found === '') return [];
   const list: readonly unknown[] = Array.isArray(found) ? found : [found];
   return list.map((each) => {
-    if (typeof each !== 'string') throw new ClaimsError(`${what} is told by something else than text`);
+    if (typeof each !== 'string') throw new ClaimsError(`${what} is not text`);
     return prefix + each;
   });
 }

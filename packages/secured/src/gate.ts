@@ -63,7 +63,7 @@ export class Gate {
     await exchange.unidentified(status, why);
     observer.authenticated(identity.type === 'unavailable' ? 'error' : 'failure');
     if (identity.type === 'refused')
-      log.info(2, 'refused to somebody unknown', { from: request.socket.remoteAddress ?? null, because: why });
+      log.info(2, 'refused an unauthenticated request', { from: request.socket.remoteAddress ?? null, because: why });
     return { status, text: `${TITLES[status]}: ${why}` };
   }
 

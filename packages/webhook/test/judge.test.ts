@@ -87,7 +87,7 @@ const REFUSED: readonly (readonly [name: string, object: ApiObject, refusal: str
   [
     'ranges of nobody',
     { spec: { loadBalancerSourceRanges: ['0.0.0.0/32', '127.0.0.0/8'] } },
-    'spec.loadBalancerSourceRanges: 0.0.0.0/32,127.0.0.0/8 keep everybody out over IPv4: no packet comes from there',
+    'spec.loadBalancerSourceRanges: 0.0.0.0/32,127.0.0.0/8 admit no client over IPv4: no packet comes from there',
   ],
   [
     'a health check port that is a node port',

@@ -113,7 +113,7 @@ function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
   if (given === 0 && single === HEADLESS) return { clusterIPs: [], ipFamilies: families, headless: true };
   if (given === 0 && single !== '') takeClusterIP(spec, 'clusterIP', null, single, families, clusterIPs);
   if (given === 0 && single === '' && type !== 'ExternalName') {
-    spec.warn('clusterIP', null, 'has no address, and nobody here to assign one: the Service is not served');
+    spec.warn('clusterIP', null, 'has no address, and none is assigned here: the Service is not served');
   }
   const { all, usable } = clusterIPs;
   const ipFamilies = completed(families, all);

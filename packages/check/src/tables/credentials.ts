@@ -34,7 +34,7 @@ const AUTHORITY = rule('tls', (section) => {
 
 const UNVERIFIED = rule('tls', (section) => {
   if (section.truth('insecure-skip-tls-verify'))
-    section.warn('tls', 'insecure-skip-tls-verify', 'lets anybody answer in place of the API server');
+    section.warn('tls', 'insecure-skip-tls-verify', 'lets any server answer in place of the API server');
 });
 
 const SERVER = {

@@ -324,7 +324,7 @@ const PINS_AUTHORITY = rule('authority', (section) => {
 
 const UNSAFE = rule('authority', (section) => {
   if (section.truth('unsafeSkipCAVerification'))
-    section.warn('authority', 'unsafeSkipCAVerification', 'lets anybody answer in place of the control plane');
+    section.warn('authority', 'unsafeSkipCAVerification', 'lets any server answer in place of the control plane');
 });
 
 const DISCOVERY = struct(

@@ -123,7 +123,7 @@ const REASON = rule('reason', (section) => {
   const isAllowed = section.truth('allowed');
   if (isAllowed && section.has('reason')) section.warn('reason', 'reason', 'has no effect as allowed is true');
   if (!isAllowed && section.isGiven('allowed') && !section.has('reason'))
-    section.warn('reason', 'reason', 'is missing: whoever is refused is not told why');
+    section.warn('reason', 'reason', 'is missing: refused users do not learn why');
 });
 
 const IMAGE_REVIEW = struct({

@@ -383,7 +383,7 @@ caCertificateValidityPeriod: 87600h`,
       [
         `discovery: {bootstrapToken: {token: ${TOKEN}, apiServerEndpoint: 'cp:1', unsafeSkipCAVerification: true, caCertHashes: [sha1]}}`,
         `error: ${JOIN}.discovery.bootstrapToken.caCertHashes[0]: "sha1": cannot be read: should be sha256: and 64 hexadecimal digits`,
-        `warning: ${JOIN}.discovery.bootstrapToken.unsafeSkipCAVerification: true: lets anybody answer in place of the control plane`,
+        `warning: ${JOIN}.discovery.bootstrapToken.unsafeSkipCAVerification: true: lets any server answer in place of the control plane`,
       ],
       [
         `discovery: ${SECRET}\ncontrolPlane: ${SECRET}`,

@@ -71,7 +71,7 @@ response: {uid: b, patchType: MergePatch}`,
       ],
       [
         'spec: {}\nstatus: {allowed: false}',
-        'warning: ImageReview.status.reason: is missing: whoever is refused is not told why',
+        'warning: ImageReview.status.reason: is missing: refused users do not learn why',
       ],
     ],
   },
