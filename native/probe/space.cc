@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <thread>
 
 #include "netlink/socket.h"
 #include "route/message.h"
@@ -29,17 +29,31 @@ Status ask(Socket& socket, ByteView request) {
   return socket.request(request, [](const Message&) -> Status { return Done{}; });
 }
 
+/// Runs `work` on a thread of its own to its end. std::thread would end the process where no thread can be made.
+Status on_thread(const std::function<void()>& work) {
+  const auto run = [](void* given) -> void* {
+    (*static_cast<std::function<void()>*>(given))();
+    return nullptr;
+  };
+  pthread_t thread{};
+  std::function<void()> given = work;
+  if (const int error = pthread_create(&thread, nullptr, run, &given); error != 0) return netlink::system_error(error, "a thread");
+  pthread_join(thread, nullptr);
+  return Done{};
+}
+
 /// Every thread of a process may be in another network namespace.
 Result<int> make_space() {
   Result<int> made(-1);
-  std::thread([&] {
+  const auto ran = on_thread([&] {
     if (unshare(CLONE_NEWNET) != 0) {
       made = netlink::system_error(errno, "a network namespace of its own");
       return;
     }
     const int descriptor = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     made = descriptor < 0 ? Result<int>(netlink::system_error(errno, "/proc/thread-self/ns/net")) : Result<int>(descriptor);
-  }).join();
+  });
+  if (!ran.ok()) return ran.error();
   return made;
 }
 
@@ -76,10 +90,10 @@ Status furnish(int space, const std::string& link, const std::vector<WireAddress
 Status run_inside(int space, const std::function<Status()>& work) {
   if (space < 0) return work();
   Status done(Done{});
-  std::thread([&] {
+  const auto ran = on_thread([&] {
     done = setns(space, CLONE_NEWNET) == 0 ? work() : Status(netlink::system_error(errno, "enter a network namespace"));
-  }).join();
-  return done;
+  });
+  return ran.ok() ? done : ran;
 }
 
 Result<int> open_space(const std::string& link, const std::vector<WireAddress>& addresses) {
