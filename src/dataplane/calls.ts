@@ -4,9 +4,9 @@ export class Calls {
   private underWay: Promise<unknown> = Promise.resolve();
   private count = 0;
 
-  change<T>(call: () => Promise<T>): Promise<T> {
-    this.count++;
-    const called = call();
+  /** @param call is given the mark of its beginning. */
+  change<T>(call: (mark: number) => Promise<T>): Promise<T> {
+    const called = call(++this.count);
     this.underWay = called.catch(() => undefined);
     return called;
   }

@@ -187,10 +187,11 @@ export class Reconciler<Listing> implements FamilyDataplane {
     const gone = this.goneFlows();
     const noted = [...keys].filter((key) => gone.has(key));
     if (noted.length === 0) return;
-    await this.calls.change(async () => {
+    await this.calls.change(async (mark) => {
       this.isKnown = false;
       await notes.remove(noted, this.wasFull);
-      this.isKnown = true;
+      // A sync that has begun meanwhile says itself what is known.
+      if (this.calls.isQuiet(mark)) this.isKnown = true;
     });
   }
 

@@ -129,6 +129,23 @@ t.test('gone datagram frontends are remembered until their flows are removed, al
   t.match(await next.sync(), { full: false, transactions: 0 });
 });
 
+t.test('a sync that fails while a note is removed leaves nothing known', async (t) => {
+  const scene = await started(WEB);
+  scene.commit([], gone('web'));
+  await scene.sync();
+  const { notes } = scene.driver;
+  const remove = notes.remove.bind(notes);
+  notes.remove = async (keys, wasFull) => {
+    await remove(keys, wasFull);
+    scene.kernel.faults.next(REFUSED);
+    scene.commit([OTHER]);
+    await t.rejects(scene.sync());
+  };
+  await scene.dataplane.clearGoneFlows(scene.dataplane.goneFlows());
+  t.match(await scene.sync(), { full: true }, 'it lists what the kernel holds');
+  t.same(await scene.held(), [OTHER_KEY]);
+});
+
 t.test('an audit finds what others did, and nothing after the repair', async (t) => {
   const scene = await started(WEB);
   t.equal(await scene.dataplane.audit(), false);
