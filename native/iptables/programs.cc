@@ -92,10 +92,6 @@ Failure failure_of(const std::string& path, const Exit& exit) {
 
 bool succeeded(const Exit& exit) { return exit.failure == 0 && exit.code == 0; }
 
-const char* table_names_file(Family family) {
-  return family == Family::kIPv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
-}
-
 /// Whether a legacy table is there; asking the programs for one would create it. Where the kernel does not tell, it may be.
 bool legacy_table_exists(Family family, Table table) {
   const auto content = read_file(table_names_file(family));
@@ -144,6 +140,10 @@ netlink::Result<std::vector<ChainListing>, Failure> save(const Surroundings& sur
 }
 
 }  // namespace
+
+const char* table_names_file(Family family) {
+  return family == Family::kIPv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
+}
 
 std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family) {
   std::vector<FoundFlavor> found;

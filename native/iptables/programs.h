@@ -34,6 +34,9 @@ struct FoundFlavor {
   std::string version;
 };
 
+/// The file in which the kernel names the legacy tables in use, one a line.
+const char* table_names_file(Family family);
+
 /// The flavours that are there and work here. Loads no module of the kernel to find out, unless legacy programs are all there is.
 std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family);
 

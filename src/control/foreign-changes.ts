@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js';
+import { nextLook, type Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { WatchForeignChanges } from '../dataplane/contract.js';
 import type { CycleObservers } from '../observe/cycle-observer.js';
@@ -12,7 +12,7 @@ export interface ForeignChangesParts {
   readonly log: Log;
 }
 
-/** How often modes are probed whose kernel notifies nobody. */
+/** How often at the least modes are probed whose kernel notifies nobody. */
 const PROBE_MS = 1000;
 
 /** Finds what others do to our tables: by what the kernel tells, and by looking. */
@@ -71,14 +71,14 @@ export class ForeignChanges {
     this.endProbes = null;
   }
 
-  /** Each a second after the one before has ended. */
+  /** Each within a second after the one before has ended, when others look too. */
   private probeFromNowOn(families: readonly FamilySync[]): void {
     const { clock } = this.parts;
     let ended = false;
     let cancel = (): void => undefined;
     const wait = (): void => {
       if (ended) return;
-      cancel = clock.callAt(clock.now() + PROBE_MS, () => {
+      cancel = clock.callAt(nextLook(clock.now(), PROBE_MS), () => {
         void Promise.all(families.map((sync) => this.probe(sync))).then(wait);
       });
     };

@@ -63,8 +63,11 @@ export interface FlowNotes {
  */
 export interface Driver<Listing> {
   readonly family: Family;
-  /** Whether nothing notifies of external changes: then {@link probe} is called every second. */
-  readonly polls: boolean;
+  /**
+   * What is looked at all the time, as nothing notifies of external changes: every second what {@link probe} looks at, and everything as often as that may be. Null: the
+   * kernel notifies.
+   */
+  readonly polls: 'little' | 'everything' | null;
   /** Whether what is sent replaces whatever the kernel holds: then a lost answer calls for no listing, and what was lost is sent again. */
   readonly replaces: boolean;
   /** Null: the reconciler remembers gone frontends. */

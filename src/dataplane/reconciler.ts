@@ -64,7 +64,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
     now: () => number,
   ) {
     this.family = driver.family;
-    this.polls = driver.polls;
+    this.polls = driver.polls !== null;
     this.audits = new Turns(now, AUDIT_SHARE);
     this.probes = new Turns(now, PROBE_SHARE);
   }
@@ -224,7 +224,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
   async probe(): Promise<boolean> {
     // Of two at once the second would find nothing else.
     if (this.looking !== null) return false;
-    if (this.isKnown && this.audits.isDue) return await this.audit();
+    if (this.driver.polls === 'everything' && this.isKnown && this.audits.isDue) return await this.audit();
     if (!this.probes.isDue) return false;
     return await this.alone(() => this.probes.take(() => this.driver.probe(() => this.quiet())));
   }

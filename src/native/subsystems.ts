@@ -29,6 +29,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesRestore: true,
     iptablesList: true,
     iptablesCounts: true,
+    iptablesSizes: true,
     iptablesMatch: true,
     iptablesRemembering: true,
   },

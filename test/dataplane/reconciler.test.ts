@@ -199,10 +199,19 @@ t.test('probes look at everything for a hundredth of the time, and at what costs
     scene.now += 20;
     return Promise.resolve(false);
   };
+  scene.driver.polls = 'everything';
   for (scene.now = 0; scene.now < 22_000; scene.now += 1000) await scene.dataplane.probe();
   t.same(looks.filter((look) => look.startsWith('all')).length, 3, looks.join());
   const little = looks.filter((look) => look.startsWith('little'));
   t.ok(little.length >= 10 && little.length <= 20, looks.join());
+  looks.length = 0;
+  scene.driver.polls = 'little';
+  for (scene.now = 100_000; scene.now < 120_000; scene.now += 1000) await scene.dataplane.probe();
+  t.notOk(
+    looks.some((look) => look.startsWith('all')),
+    'where what costs little tells of everything it is all',
+  );
+  t.ok(looks.length > 10, looks.join());
 });
 
 t.test('a comparison during which a sync began says nothing', async (t) => {

@@ -113,11 +113,33 @@ t.test('both flavours are found, with their versions', async (t) => {
 
 t.test('a listing changes nothing: a table that nobody used stays unused', async (t) => {
   t.strictSame(await addon.iptablesList('IPv4', 'legacy', ['mangle'], []), []);
+  t.notMatch(await addon.iptablesSizes('IPv4'), 'mangle');
   const { stdout } = spawnSync('cat', ['/proc/net/ip_tables_names'], { encoding: 'utf8' });
   t.notMatch(stdout, 'mangle');
   await addon.iptablesList('IPv4', 'nft', ['mangle'], []);
   t.equal(spawnSync('nft', ['list', 'table', 'ip', 'mangle']).status, 1);
 });
+
+for (const [family, program] of [
+  ['IPv4', 'iptables-legacy'],
+  ['IPv6', 'ip6tables-legacy'],
+] as const)
+  t.test(`${family}: sizes of legacy tables tell of rules that come and go`, async (t) => {
+    const change = (...parameters: readonly string[]): unknown =>
+      spawnSync(program, ['-w', '-t', 'nat', ...parameters]).status;
+    change('-S');
+    const before = await addon.iptablesSizes(family);
+    t.match(before, /^nat \d+ \d+ /m);
+    t.equal(await addon.iptablesSizes(family), before);
+    t.equal(change('-I', 'PREROUTING', '-p', 'tcp', '-j', 'RETURN'), 0);
+    const held = await addon.iptablesSizes(family);
+    t.not(held, before);
+    t.equal(change('-I', 'OUTPUT', '-p', 'tcp', '-j', 'RETURN'), 0);
+    t.equal(change('-D', 'PREROUTING', '1'), 0);
+    t.not(await addon.iptablesSizes(family), held, 'to another built-in chain, too');
+    t.equal(change('-D', 'OUTPUT', '1'), 0);
+    t.equal(await addon.iptablesSizes(family), before);
+  });
 
 for (const flavor of FLAVORS) {
   for (const family of FAMILIES) {

@@ -15,6 +15,7 @@
 #include "iptables/programs.h"
 #include "iptables/recent.h"
 #include "iptables/render.h"
+#include "iptables/sizes.h"
 
 namespace pointsman::addon {
 
@@ -30,6 +31,7 @@ constexpr const char* kRestore = "iptables restore";
 constexpr const char* kList = "iptables list";
 constexpr const char* kCounts = "iptables counts";
 constexpr const char* kMatch = "iptables match";
+constexpr const char* kSizes = "iptables sizes";
 constexpr const char* kRemembering = "iptables remembering";
 
 NativeError from_failure(const iptables::Failure& failure, const char* operation) {
@@ -150,6 +152,28 @@ class ListCall final : public AsyncCall {
   std::vector<ChainListing> chains_;
 };
 
+class SizesCall final : public AsyncCall {
+ public:
+  explicit SizesCall(iptables::Family family) : family_(family) {}
+
+ private:
+  void execute() override {
+    auto sizes = iptables::table_sizes(family_);
+    if (!sizes.ok()) {
+      iptables::Failure failure;
+      failure.error_number = sizes.error();
+      failure.reason = "the kernel does not tell the sizes of its tables";
+      return fail(from_failure(failure, kSizes));
+    }
+    sizes_ = std::move(sizes.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override { return Napi::String::New(env, sizes_); }
+
+  iptables::Family family_;
+  std::string sizes_;
+};
+
 Napi::Value counts_value(Napi::Env env, const ChainListing& chain) {
   std::vector<std::string> rules;
   std::vector<double> packets;
@@ -265,6 +289,13 @@ Napi::Value iptables_counts(const Napi::CallbackInfo& info) {
   return AsyncCall::start(info.Env(), kCounts, std::make_unique<CountsCall>(family, flavor, table, std::move(prefix)));
 }
 
+Napi::Value iptables_sizes(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return AsyncCall::start(info.Env(), kSizes, std::make_unique<SizesCall>(family));
+}
+
 Napi::Value to_answer(Napi::Env env, const std::optional<bool>& answer) {
   return answer ? Napi::Boolean::New(env, *answer) : env.Null();
 }
@@ -301,6 +332,7 @@ Napi::Object iptables_functions(Napi::Env env) {
   functions.add<iptables_restore>("iptablesRestore");
   functions.add<iptables_list>("iptablesList");
   functions.add<iptables_counts>("iptablesCounts");
+  functions.add<iptables_sizes>("iptablesSizes");
   functions.add<iptables_match>("iptablesMatch");
   functions.add<iptables_remembering>("iptablesRemembering");
   return functions.object();

@@ -23,6 +23,7 @@ import { GroupWriter } from './group-writer.js';
 import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { Ruleset } from './ruleset.js';
+import type { IsTouched, Traces } from './traces.js';
 import { groupsOf, ServiceGroups } from './service-groups.js';
 import { everything, type Changes } from '../table-view.js';
 
@@ -31,6 +32,7 @@ export interface IptablesOptions extends TablesOptions {
   /** Asked for at every full sync. */
   readonly settings: () => Promise<NodeSettings>;
   readonly counters: PacketCounters;
+  readonly traces: Traces;
 }
 
 type Chains = readonly IptablesChainListing[];
@@ -39,7 +41,7 @@ type Chains = readonly IptablesChainListing[];
 export class IptablesDriver implements Driver<Chains> {
   readonly family: Family;
   readonly limitations = [attemptsWait('mode iptables does not send them elsewhere, mode nftables does')];
-  readonly polls = false;
+  readonly polls = 'little';
   readonly replaces = true;
   readonly notes = null;
   readonly resets = null;
@@ -59,12 +61,14 @@ export class IptablesDriver implements Driver<Chains> {
   private guardsLoopback = false;
   private written: SentStreams['rules'] = { filter: 0, nat: 0 };
   private readonly tables: Tables;
+  /** Since all chains were last as they are known to be. */
+  private isTouched: IsTouched = UNKNOWN;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
 
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
-    this.tables = new Tables(options);
+    this.tables = new Tables({ ...options, addon: counted(options) });
     this.groups = new ServiceGroups(options.now);
     this.chains = new ChainLedger(options.now);
   }
@@ -110,12 +114,14 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   async list({ table, isFirst }: SyncScope): Promise<Chains> {
+    const isTouched = await this.mark();
     const chains = await this.listChains(isFirst ? textsToRead(table) : []);
     const countsPackets = await this.options.counters.prepare(this.family, chains);
     const settings = { ...(await this.options.settings()), countsPackets };
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) this.plan.ruleset.touchAll();
     this.settings = settings;
     this.followsIpvs = await this.findsIpvs(chains, isFirst);
+    this.isTouched = isTouched;
     return chains;
   }
 
@@ -184,18 +190,31 @@ export class IptablesDriver implements Driver<Chains> {
     return await undisturbed(quiet, () => this.differs(table));
   }
 
-  private async differs(table: FamilyTable): Promise<boolean> {
+  /** Everything, when its traces say that somebody else changed something: whether that is ours they do not say. */
+  async probe(quiet: WaitForQuiet): Promise<boolean> {
+    if (!(await this.isTouched())) return false;
+    return await undisturbed(quiet, () => this.differs(this.plan.view));
+  }
+
+  private async differs({ node }: Pick<FamilyTable, 'node'>): Promise<boolean> {
+    const isTouched = await this.mark();
+    const differs = await this.anyDiffers(node);
+    if (!differs) this.isTouched = isTouched;
+    return differs;
+  }
+
+  private mark(): Promise<IsTouched> {
+    return this.options.traces.mark().catch(() => UNKNOWN);
+  }
+
+  private async anyDiffers(node: NodePlan): Promise<boolean> {
     const listing = await this.listChains([]);
     const { dropInvalid } = await this.options.settings();
     if (dropInvalid !== this.settings.dropInvalid || this.losses(listing).length > 0) return true;
-    if (hookOperations(listing, table.node).length > 0) return true;
+    if (hookOperations(listing, node).length > 0) return true;
     if (await this.options.counters.isPossibleAfterAll(this.family, listing)) return true;
     const { acknowledged } = this.chains;
     return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
-  }
-
-  probe(): Promise<boolean> {
-    return Promise.resolve(false);
   }
 
   quarantined(): readonly QuarantinedFrontend[] {
@@ -272,6 +291,20 @@ export class IptablesDriver implements Driver<Chains> {
     return this.tables.list([...OTHERS_CHAINS, ...textOf]);
   }
 }
+
+/** What it sends is counted. */
+function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
+  return {
+    iptablesList: (...asked) => addon.iptablesList(...asked),
+    iptablesRestore: (transaction) => {
+      const { size } = new Set(transaction.operations.map(({ table }) => table));
+      return traces.count(size, () => addon.iptablesRestore(transaction));
+    },
+  };
+}
+
+/** Where the kernel does not tell the periodic check remains. */
+const UNKNOWN: IsTouched = () => Promise.resolve(false);
 
 /** Of which chains the rules themselves are needed at a start. */
 function textsToRead({ gaps }: FamilyTable): readonly string[] {

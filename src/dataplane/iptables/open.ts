@@ -10,6 +10,7 @@ import type { NodeSettings } from './fixed-chains.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
 import { renderTable } from './render.js';
+import { tracesOf } from './traces.js';
 
 /** The mode at work on this host. @throws ModeError when none of the families can be served. */
 export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
@@ -20,6 +21,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   const counters = new PacketCounters(addon, flavor);
+  const traces = tracesOf(addon, flavor);
   const settings = (): Promise<NodeSettings> => nodeSettings(parts);
   const note = (transaction: IptablesTransaction): void => {
     onTransaction(() => printTransaction(iptables, transaction));
@@ -27,7 +29,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
   return {
     families: served,
-    dataplane: (family) => new Reconciler(new IptablesDriver({ ...options, family }), now),
+    dataplane: (family) => new Reconciler(new IptablesDriver({ ...options, family, traces: traces(family) }), now),
     own: { footprint: IPTABLES_FOOTPRINT, flavor },
     remove: null,
     watch: null,

@@ -63,7 +63,7 @@ function withoutScheduler(scheduler: string): Limitation {
 export class IpvsDriver implements Driver<Look> {
   readonly family: Family;
   readonly limitations: readonly Limitation[];
-  readonly polls = true;
+  readonly polls = 'everything';
   readonly replaces = false;
   readonly notes = null;
   readonly resets = null;

@@ -79,7 +79,7 @@ const ROUNDS = 3;
 export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
   readonly limitations = [attemptsWait('mode kernelspace leaves them to Windows')];
-  readonly polls = true;
+  readonly polls = 'everything';
   readonly replaces = false;
   readonly notes = null;
   readonly resets = null;

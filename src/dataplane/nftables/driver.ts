@@ -28,7 +28,7 @@ import { connectionResets } from './connection-resets.js';
 import { Delivery, sum } from './delivery.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
-import { Generation } from './generation.js';
+import { Generation } from '../generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { addTable } from './json.js';
 import { readListing, type ListedTable } from './listing.js';
@@ -69,7 +69,7 @@ export function nftablesDataplane(
 
 /** The nftables mode of one family. The README of this folder says what the table looks like and why. */
 class NftablesDriver implements Driver<ListedTable> {
-  readonly polls = false;
+  readonly polls = null;
   readonly replaces = false;
   readonly notes: FlowNotes;
   readonly resets: ConnectionResets;

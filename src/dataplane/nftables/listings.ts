@@ -1,6 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTableListing } from '../../native/contract.js';
-import type { Generation, Mark } from './generation.js';
+import type { Generation, Mark } from '../generation.js';
 import { emptyTable, readListing, type ListedTable } from './listing.js';
 import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
 

@@ -3,7 +3,7 @@ import type { NftTransaction } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { countsRefused, type ModeParts, type OpenMode } from '../mode.js';
 import { nftablesDataplane } from './driver.js';
-import { Generation } from './generation.js';
+import { Generation } from '../generation.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
 import { renderTable } from './render.js';

@@ -3,6 +3,7 @@ import { IptablesDriver } from '../../../src/dataplane/iptables/driver.js';
 import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
 import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
+import { tracesOf } from '../../../src/dataplane/iptables/traces.js';
 import { Reconciler } from '../../../src/dataplane/reconciler.js';
 import type { IptablesFlavor, IptablesOperation } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
@@ -59,12 +60,14 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   protected process(): FamilyDataplane {
     this.counters = this.ownCounters();
     const now = (): number => this.now++;
+    const nftables = { nftGeneration: () => Promise.resolve(this.kernel.commits) };
     const driver = new IptablesDriver({
       addon: this.kernel,
       family: this.family,
       flavor: this.flavor,
       settings: () => Promise.resolve(this.settings),
       counters: this.counters,
+      traces: tracesOf({ iptables: this.kernel, nftables }, this.flavor)(this.family),
       now,
     });
     return new Reconciler(driver, now);

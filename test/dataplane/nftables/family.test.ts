@@ -1,6 +1,6 @@
 import t from 'tap';
 import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
-import { Generation } from '../../../src/dataplane/nftables/generation.js';
+import { Generation } from '../../../src/dataplane/generation.js';
 import type { NftOperation } from '../../../src/native/contract.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, node, service, slice } from '../../support/rows.js';

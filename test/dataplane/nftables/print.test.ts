@@ -1,6 +1,6 @@
 import t from 'tap';
 import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
-import { Generation } from '../../../src/dataplane/nftables/generation.js';
+import { Generation } from '../../../src/dataplane/generation.js';
 import { printTransaction } from '../../../src/dataplane/nftables/print.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';

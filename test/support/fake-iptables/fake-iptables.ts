@@ -46,6 +46,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   readonly committed: IptablesTransaction[] = [];
   /** Counts what may have changed some table, whoever did it. */
   changes = 0;
+  /** Tables that were changed, as nf_tables counts them. */
+  commits = 0;
   /** Listings that were answered. */
   readonly listed: { readonly tables: readonly IptablesTable[]; readonly textOf: readonly string[] }[] = [];
   flavors: readonly IptablesFlavor[] = ['legacy', 'nft'];
@@ -116,6 +118,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   /** What somebody else does: `edit` gets the chains of one table. */
   tamper(table: IptablesTable, edit: (chains: Chains) => void, flavor: IptablesFlavor = 'nft'): void {
     this.changes++;
+    this.commits++;
     for (const family of ['IPv4', 'IPv6'] as const)
       edit(this.tables(family, flavor).get(table) ?? new Map<string, string[]>());
   }
@@ -174,6 +177,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         this.checkTaste(family, flavor, own);
         this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
         this.forgetPackets(own);
+        this.commits++;
       } catch (error) {
         throw error instanceof ProgramError && error.object === null ? refusalIn(table, error) : error;
       }
@@ -210,6 +214,12 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         };
       }),
     );
+  }
+
+  async iptablesSizes(family: IptablesFamily): Promise<string> {
+    await Promise.resolve();
+    const tables = [...this.tables(family, 'legacy')];
+    return tables.map(([table, chains]) => `${table} ${[...chains.values()].flat().join('').length}`).join();
   }
 
   async iptablesCounts(

@@ -11,6 +11,7 @@ export const NO_PROGRAMS: IptablesAddon & AccountingAddon = {
   iptablesRestore: () => Promise.reject(absent('iptables restore')),
   iptablesList: () => Promise.reject(absent('iptables list')),
   iptablesCounts: () => Promise.reject(absent('iptables counts')),
+  iptablesSizes: () => Promise.reject(absent('iptables sizes')),
   iptablesMatch: () => Promise.resolve(null),
   iptablesRemembering: () => Promise.resolve(null),
   accountCreate: () => Promise.reject(absent('account create')),

@@ -22,9 +22,20 @@ export const IPTABLES_STORIES: ScenarioMode = {
 
 const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
 
+/** A kernel whose tables are those of the programs, of the flavour that nf_tables has. */
+class IptablesKernel extends FakeKernel {
+  constructor(private readonly programs: FakeIptables) {
+    super(compiler, {}, programs);
+  }
+
+  override nftGeneration(): Promise<number> {
+    return Promise.resolve(this.programs.commits);
+  }
+}
+
 class IptablesWorld implements ScenarioWorld {
   private readonly programs = new FakeIptables();
-  readonly addon = new FakeKernel(compiler, {}, this.programs);
+  readonly addon = new IptablesKernel(this.programs);
   readonly flows = this.addon.flows;
 
   constructor() {

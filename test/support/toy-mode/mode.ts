@@ -74,7 +74,7 @@ export const TOY_STORIES: ScenarioMode = {
 };
 
 export class ToyDriver implements Driver<ToyTable | null> {
-  readonly polls = false;
+  polls: Driver<unknown>['polls'] = null;
   readonly replaces = false;
   readonly dueAt = null;
   readonly resets = null;

@@ -1,4 +1,4 @@
-import type { NftablesAddon } from '../../native/contract.js';
+import type { NftablesAddon } from '../native/contract.js';
 
 /** A point in the ruleset's history: its generation, and how many transactions of ours had been acknowledged by then. */
 export interface Mark {
@@ -18,12 +18,12 @@ export class Generation {
 
   constructor(private readonly addon: Pick<NftablesAddon, 'nftGeneration'>) {}
 
-  /** Sends a transaction of ours and counts it when the kernel acknowledges. */
-  async count<Ack>(send: () => Promise<Ack>): Promise<Ack> {
+  /** Sends what is a transaction of ours, or several, and counts it when the kernel acknowledges. */
+  async count<Ack>(send: () => Promise<Ack>, transactions = 1): Promise<Ack> {
     this.underWay++;
     try {
       const ack = await send();
-      this.own++;
+      this.own += transactions;
       return ack;
     } finally {
       this.underWay--;
@@ -41,7 +41,17 @@ export class Generation {
   /** Whether nothing but our own transactions happened since; false when unknown. */
   async isUntouchedSince(mark: Mark): Promise<boolean> {
     const { own } = this;
+    return this.isSame(mark, await this.addon.nftGeneration(), own);
+  }
+
+  /** Whether something else happened since; false when unknown. */
+  async isTouchedSince(mark: Mark): Promise<boolean> {
+    const { own } = this;
     const now = await this.addon.nftGeneration();
+    return this.underWay === 0 && this.own === own && !this.isSame(mark, now, own);
+  }
+
+  private isSame(mark: Mark, now: number, own: number): boolean {
     // The counter skips 0 when it wraps, which shows as one foreign change in four billion.
     return (now - mark.generation + MODULUS) % MODULUS === own - mark.own;
   }

@@ -1,0 +1,93 @@
+import type { Family } from '../../base/ip.js';
+import type { IptablesAddon, IptablesFlavor, NftablesAddon } from '../../native/contract.js';
+import { Generation } from '../generation.js';
+
+/** Whether something else than our own streams changed the tables since a moment; false while that cannot be told. */
+export type IsTouched = () => Promise<boolean>;
+
+/** What changes of the programs' tables leave behind, whoever makes them, seen in one small request. */
+export interface Traces {
+  /** Sends a stream of ours that writes so many tables. */
+  count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack>;
+  /** Notes this moment. */
+  mark(): Promise<IsTouched>;
+}
+
+const ALWAYS: IsTouched = () => Promise.resolve(true);
+
+/** For each family. nf_tables counts the changes of both together. */
+export function tracesOf(
+  addon: {
+    readonly nftables: Pick<NftablesAddon, 'nftGeneration'>;
+    readonly iptables: Pick<IptablesAddon, 'iptablesSizes'>;
+  },
+  flavor: IptablesFlavor,
+): (family: Family) => Traces {
+  if (flavor === 'legacy') return (family) => new TableSizes(addon.iptables, family);
+  const traces = new Commits(new Generation({ nftGeneration: asOne(() => addon.nftables.nftGeneration()) }));
+  return () => traces;
+}
+
+/** Who asks while an answer is under way gets that one. It may be older than the question: what it does not show yet the next one does. */
+function asOne<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let underWay: Promise<Answer> | null = null;
+  return () =>
+    (underWay ??= ask().finally(() => {
+      underWay = null;
+    }));
+}
+
+/** The generation of nf_tables. The programs commit table by table. */
+class Commits implements Traces {
+  constructor(private readonly generation: Generation) {}
+
+  count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack> {
+    return this.generation.count(send, tables);
+  }
+
+  async mark(): Promise<IsTouched> {
+    const mark = await this.generation.mark();
+    return mark === null ? ALWAYS : () => this.generation.isTouchedSince(mark);
+  }
+}
+
+/** Sizes of legacy tables: the kernel says nothing more without a whole table. What leaves all sizes as they are is not seen. */
+class TableSizes implements Traces {
+  /** What they are unless somebody else changes them; null: somebody may have. */
+  private expected: string | null = null;
+  private marks = 0;
+  private underWay = 0;
+
+  constructor(
+    private readonly addon: Pick<IptablesAddon, 'iptablesSizes'>,
+    private readonly family: Family,
+  ) {}
+
+  async count<Ack>(_: number, send: () => Promise<Ack>): Promise<Ack> {
+    this.underWay++;
+    try {
+      const isAsExpected = this.expected !== null && (await this.read()) === this.expected;
+      this.expected = null;
+      const ack = await send();
+      if (isAsExpected) this.expected = await this.read();
+      return ack;
+    } finally {
+      this.underWay--;
+    }
+  }
+
+  async mark(): Promise<IsTouched> {
+    const serial = ++this.marks;
+    this.expected = await this.addon.iptablesSizes(this.family);
+    return async () => {
+      const { expected } = this;
+      if (serial !== this.marks || expected === null) return this.underWay === 0;
+      return (await this.read()) !== expected && this.underWay === 0 && this.expected === expected;
+    };
+  }
+
+  /** A stream does not depend on it. */
+  private read(): Promise<string | null> {
+    return this.addon.iptablesSizes(this.family).catch(() => null);
+  }
+}

@@ -1,0 +1,74 @@
+// What others do is found by the traces that it leaves, and everything is listed only then.
+import t from 'tap';
+import type { IptablesFlavor } from '../../../src/native/contract.js';
+import { service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+const WEB = [service('web', { clusterIPs: ['10.96.0.1'] }), slice('web', [{ address: '10.1.0.1', node: 'other' }])];
+
+async function running(flavor: IptablesFlavor): Promise<Rig> {
+  const rig = new Rig(undefined, 'IPv4', {}, flavor);
+  rig.commit([...NODE_ROWS, ...WEB]);
+  await rig.sync();
+  // What tried a rule at the start was not counted.
+  await look(rig);
+  return rig;
+}
+
+/** Whether a probe found a difference, and whether it listed anything; the one before was long ago. */
+async function look(rig: Rig): Promise<{ readonly differs: boolean; readonly lists: boolean }> {
+  rig.wait(60_000);
+  const { length } = rig.kernel.listed;
+  const differs = await rig.dataplane.probe();
+  return { differs, lists: rig.kernel.listed.length > length };
+}
+
+for (const flavor of ['nft', 'legacy'] as const) {
+  t.test(`${flavor}: own changes leave nothing to look at`, async (t) => {
+    const rig = await running(flavor);
+    t.same(await look(rig), { differs: false, lists: false });
+    rig.commit([slice('web', [{ address: '10.1.0.2', node: 'other' }])]);
+    await rig.sync();
+    t.same(await look(rig), { differs: false, lists: false });
+  });
+
+  t.test(`${flavor}: what is not ours is looked at once`, async (t) => {
+    const rig = await running(flavor);
+    rig.kernel.tamper('nat', (chains) => chains.set('DOCKER', ['-j RETURN']), flavor);
+    t.same(await look(rig), { differs: false, lists: true });
+    t.same(await look(rig), { differs: false, lists: false });
+  });
+
+  t.test(`${flavor}: what is ours is found, until it is repaired`, async (t) => {
+    const rig = await running(flavor);
+    for (const chain of ['KUBE-SERVICES', 'PREROUTING']) {
+      rig.kernel.tamper('nat', (chains) => chains.set(chain, []), flavor);
+      t.same(await look(rig), { differs: true, lists: true }, chain);
+      t.same(await look(rig), { differs: true, lists: true }, 'nothing was repaired yet');
+      t.equal((await rig.sync(true)).repairs.length, 1);
+      t.same(await look(rig), { differs: false, lists: false });
+    }
+  });
+
+  t.test(`${flavor}: a stream whose answer was lost, and what came beside one`, async (t) => {
+    const rig = await running(flavor);
+    rig.commit([slice('web', [{ address: '10.1.0.2', node: 'other' }])]);
+    rig.kernel.faults.push('lose-ack');
+    await t.rejects(rig.sync());
+    await rig.sync();
+    t.same(await look(rig), { differs: false, lists: true });
+    t.same(await look(rig), { differs: false, lists: false });
+    rig.kernel.tamper('nat', (chains) => chains.set('KUBE-POSTROUTING', []), flavor);
+    rig.commit([slice('web', [{ address: '10.1.0.3', node: 'other' }])]);
+    await rig.sync();
+    t.same(await look(rig), { differs: true, lists: true });
+  });
+}
+
+t.test('where the kernel does not tell, nothing is listed and syncs go on', async (t) => {
+  const rig = new Rig(undefined, 'IPv4', {}, 'legacy');
+  rig.kernel.iptablesSizes = () => Promise.reject(new Error('EPERM'));
+  rig.commit([...NODE_ROWS, ...WEB]);
+  await rig.sync();
+  t.same(await look(rig), { differs: false, lists: false });
+});
