@@ -193,6 +193,8 @@ export class EndingConnections {
       // Those to endpoints of frontends whose rules are refused stay pending.
       const waiting = waitingKeys(ending.filter(({ frontend }) => held.has(frontend)));
       departures.finished(due.filter(({ address, service }) => !waiting.has(waitingKey(address, service))));
+      // A search of all succeeds once. What it has found to be gone does not wait for a rest.
+      if (all && waiting.size === 0) this.restsUntil = -Infinity;
       return waiting.size === 0;
     } catch (error) {
       this.isAllPending ||= all;

@@ -6,6 +6,7 @@ import { CHALLENGES, EndingConnections } from '../../src/control/ending-connecti
 import type { ConnectionResets } from '../../src/dataplane/contract.js';
 import { Planner } from '../../src/plan/planner.js';
 import type { Row } from '../../src/state/rows.js';
+import type { Snapshot } from '../../src/state/snapshot.js';
 import { Store } from '../../src/state/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { FakeFlows } from '../support/fake-kernel/flows.js';
@@ -43,6 +44,8 @@ class Scene {
   answered = true;
   /** How often it was asked who has not answered. */
   looks = 0;
+  /** How long the kernel takes to list connections. */
+  listingMs = 0;
   /** Whether the kernel refuses the frontend. */
   holds = false;
   counted = 0;
@@ -58,16 +61,21 @@ class Scene {
   private readonly writer = this.store.register('test');
   private readonly planner: Planner;
 
-  constructor(localDetection: LocalDetection = { type: 'BridgeInterface', name: 'cbr0' }) {
+  /** @param seen what of the state decisions see. */
+  constructor(
+    localDetection: LocalDetection = { type: 'BridgeInterface', name: 'cbr0' },
+    seen: (snapshot: Snapshot) => Snapshot = (snapshot) => snapshot,
+  ) {
     const settings = planSettings({ localDetection, resetRemovedEndpoints: true });
     this.planner = new Planner(settings);
     this.ending = new EndingConnections({
       table: this.planner.tables.IPv4,
-      snapshot: this.store.snapshot,
+      snapshot: seen(this.store.snapshot),
       settings: () => settings,
       kernel: {
         conntrackListTranslated: async (family, sources) => {
           await this.call(`list ${sources === null ? 'all' : sources.length / 4}`);
+          await new Promise<void>((resolve) => this.clock.callAt(this.clock.now() + this.listingMs, resolve));
           return this.flows.listTranslated(family, sources);
         },
         conntrackDelete: async (family, records) => {
@@ -202,6 +210,23 @@ t.test('an endpoint that comes back while it goes on keeps what connections are 
   t.end();
 });
 
+/** How many connections are left once a pod has left a Service, and is still in a slice of another. */
+async function leftOfMoved(scene: Scene): Promise<number> {
+  scene.connect(GONE, 2);
+  scene.put(service('other', { clusterIPs: ['10.96.0.11'] }), slice('other', [{ address: GONE, state: 'rsp' }]));
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(5000);
+  return [...scene.flows].length;
+}
+
+t.test('connections to a pod that is still in a slice of another Service go on', async (t) => {
+  t.equal(await leftOfMoved(new Scene()), 2);
+  const blind = new Scene(undefined, (snapshot) => ({ ...snapshot, slices: () => [] }));
+  t.equal(await leftOfMoved(blind), 0, 'where other slices are not looked at they are reset: this test can fail');
+  t.end();
+});
+
 t.test('what fails stays pending, and is reported once', async (t) => {
   const scene = new Scene();
   scene.failure = new Error('EPERM');
@@ -282,6 +307,23 @@ t.test('a start looks at all connections once where it is known which addresses 
   await scene.pass(5000);
   t.same(scene.calls, ['list all', 'list 1', 'expect 2', 'delete 2', 'challenge 2']);
   t.equal([...scene.flows].length, 2);
+  t.end();
+});
+
+t.test('a search at the start that takes long delays no resets', async (t) => {
+  const scene = new Scene({ type: 'ClusterCIDR', prefixes: [prefix('10.244.0.0/16')] });
+  scene.listingMs = 600;
+  scene.connect('10.244.1.99', 1);
+  scene.sync();
+  await scene.pass(2000);
+  t.same(scene.calls, ['list all', 'list 1', 'expect 1', 'delete 1', 'challenge 1']);
+  scene.connect(GONE, 1);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(6000);
+  t.equal(scene.calls.length, 5, 'other searches rest');
+  await scene.pass(40_000);
+  t.equal([...scene.flows].length, 0);
   t.end();
 });
 
