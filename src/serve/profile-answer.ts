@@ -87,8 +87,10 @@ export async function answerProfile(
     return;
   }
   profiling = true;
-  // Listened for from here on: a client may go away while the profiler is being started.
-  const closed = new Promise<void>((resolve) => response.once('close', resolve));
+  // A client may be gone by now, or go while the profiler is being started.
+  const closed = response.destroyed
+    ? Promise.resolve()
+    : new Promise<void>((resolve) => response.once('close', resolve));
   try {
     const body = await takeProfile(profiler, query, () => untilClosed(closed, seconds));
     response.writeHead(200, { ...attachment(profiler.file), 'Content-Length': body.length }).end(body);
