@@ -13,6 +13,8 @@ import type { TakeoverPass } from './takeover.js';
 const GATHER_MS = 100;
 /** Passes over attempts alone take no more of the time than this: listing a large table takes tens of milliseconds of the kernel's. */
 const SHARE = 0.05;
+/** Where rules of another mode stay for long, which is an error that the log tells, no more frontends that went meanwhile are remembered: the last ones. */
+export const MOST_GONE_EARLY = 10_000;
 
 export interface StaleFlowsParts {
   readonly table: ForwardingTable;
@@ -60,14 +62,24 @@ export class StaleFlows {
     for (const key of frontends) {
       if (this.parts.table.frontend(key) !== undefined) continue;
       if (!attempts.has(key)) this.owed.add(key);
-      this.goneEarly?.add(key);
+      this.wentEarly(key);
     }
+  }
+
+  private wentEarly(key: FrontendKey): void {
+    const { goneEarly } = this;
+    if (goneEarly === null) return;
+    goneEarly.delete(key);
+    goneEarly.add(key);
+    const [oldest] = goneEarly;
+    if (oldest !== undefined && goneEarly.size > MOST_GONE_EARLY) goneEarly.delete(oldest);
   }
 
   /** Another mode takes this one's place, whose rules go on forwarding for a while. */
   replaced(former: FamilyDataplane): void {
     this.owe(former.goneFlows());
-    this.goneEarly = new Set([...(this.goneEarly ?? []), ...this.owed, ...this.attempts]);
+    this.goneEarly ??= new Set();
+    for (const key of [...this.owed, ...this.attempts]) this.wentEarly(key);
   }
 
   /** A pass over what other modes left has ended: where rules went flows may have come back since they were removed, and by those left they still may. */
