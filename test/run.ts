@@ -4,7 +4,7 @@
 //
 // usual    every *.test file, those with many cases shortened (support/extent.ts)
 // all      these in full, and every *.thorough file
-// nightly  every *.nightly file, and ten minutes of test/kernel/endurance
+// nightly  every *.nightly file, ten minutes of test/kernel/endurance, and more rounds of test/history and test/heap
 // vm       what npm run test:vm runs in its machine: every *.vm file, and those of sets, links and addresses
 // wine     what npm run test:windows runs: every *.wine file
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables

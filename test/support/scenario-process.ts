@@ -30,6 +30,9 @@ const SUSPICION_MS = 10;
 /** How long attempts to connect are gathered for a pass over them. */
 const ATTEMPTS_MS = 100;
 
+/** No other mode was there before. */
+const NO_LEFTOVERS = { removed: false, finished: true, goneFlows: new Map<never, never>() };
+
 /** A dataplane that keeps what its last sync reported. */
 class Reported implements FamilyDataplane {
   readonly family: Family;
@@ -109,7 +112,7 @@ export class ScenarioProcess {
     private readonly story: Pick<Story, 'settings' | 'localAddresses'>,
     mode: OpenMode,
     private readonly clock: FakeClock,
-    log: RecordingLog,
+    readonly log: RecordingLog,
     addon: NativeAddon,
   ) {
     const { store } = this;
@@ -129,7 +132,7 @@ export class ScenarioProcess {
       mode: {
         dataplane: (family) => this.dataplanes[family],
         watch,
-        takeover: { proceed: () => Promise.resolve(null), retire: () => Promise.resolve() },
+        takeover: { proceed: () => Promise.resolve(NO_LEFTOVERS), retire: () => Promise.resolve() },
       },
       conntrack: world.flows && new ConntrackReconciler(addon.conntrack),
       endingFlows: null,
@@ -233,6 +236,13 @@ export class ScenarioProcess {
 
   /** Lets time go by, with the passes that the cycle asks for meanwhile, again where they fail, and a full one at the end. */
   async period(ms: number): Promise<void> {
+    await this.wait(ms);
+    await this.pass(true);
+    this.first = false;
+  }
+
+  /** The same without the full pass. */
+  async wait(ms: number): Promise<void> {
     for (const end = this.clock.now() + ms; this.clock.now() < end;) {
       await this.clock.advance(Math.min(1000, end - this.clock.now()));
       if (!this.asked) continue;
@@ -243,8 +253,6 @@ export class ScenarioProcess {
       if (succeeded) this.first = false;
       else this.asked = true;
     }
-    await this.pass(true);
-    this.first = false;
   }
 
   /** Neither asks for anything nor is told of anything any more. */

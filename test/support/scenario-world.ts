@@ -18,6 +18,8 @@ export interface ScenarioWorld {
   readonly flows: FakeFlows | null;
   /** How many transactions happened. */
   readonly transactions: number;
+  /** Forgets what it was asked to do, which tests look at: a test of memory has no use for it. */
+  forgetCalls(): void;
   /** Where what the mode has in the kernel sends the first packet of a connection. Throws when it does what none of ours should. */
   /** @param weighted whether endpoints may have other shares than equal ones; without it a mode that knows the shares throws. */
   verdict(packet: KernelPacket, localAddresses: readonly IPAddress[], weighted?: boolean): KernelVerdict;
@@ -25,6 +27,8 @@ export interface ScenarioWorld {
   connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void;
   /** What the machine has by itself of objects that are about to be told, such as pods of this node; absent: nothing of the mode's concern. */
   follow?(changes: readonly StateChange[], nodeName: string): void;
+  /** Pods end that no slice has any more; absent: as above. */
+  endPods?(): void;
   /** Somebody else does something to the kernel, so that nobody can be sure of it. */
   touch(): void;
   /** Somebody else changes what the mode has in the kernel, or adds to it; absent: nothing of the kind is known here. */

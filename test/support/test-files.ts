@@ -38,8 +38,11 @@ const EXTENTS = {
   usual: { files: /\.(?:test|uml)\.js$/, env: {}, options: [] },
   all: { files: /\.(?:test|thorough|uml|uml-thorough)\.js$/, env: {}, options: [] },
   nightly: {
-    files: /\.nightly\.js$|\/(?:endurance|history)\.test\.js$/,
-    env: { POINTSMAN_ENDURANCE_SECONDS: '600', POINTSMAN_HISTORY_ROUNDS: '200' },
+    files: /\.nightly\.js$|\/test\/(?:heap|history)\.test\.js$|\/endurance\.test\.js$/,
+    env: {
+      ...{ POINTSMAN_ENDURANCE_SECONDS: '600', POINTSMAN_HISTORY_ROUNDS: '200' },
+      POINTSMAN_HEAP_SERVICES: '10000',
+    },
     options: [],
   },
   wine: { files: /\.wine\.js$/, env: {}, options: [] },

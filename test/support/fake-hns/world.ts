@@ -53,12 +53,27 @@ export class HnsWorld implements ScenarioWorld {
     return this.hns.changes;
   }
 
+  forgetCalls(): void {
+    this.hns.committed.length = 0;
+    this.hns.listed.length = 0;
+  }
+
   /** Pods of the node come, and those that are now elsewhere go: HNS knows before anybody is told. */
   follow(changes: readonly StateChange[], nodeName: string): void {
     for (const change of changes) {
       if (change.type === 'remove') this.inSlices.delete(`${change.ref.namespace}/${change.ref.name}`);
       else if (change.row.kind === 'EndpointSlice') this.movePods(change.row, nodeName);
     }
+  }
+
+  endPods(): void {
+    const slices = [...this.inSlices.values()];
+    for (const [id, { Flags = 0 }] of [...this.hns.endpoints])
+      if (
+        (Flags & HCN_ENDPOINT_FLAGS.remote) === 0 &&
+        !this.hns.addressesOf(id).some((address) => slices.some((slice) => slice.has(address)))
+      )
+        this.hns.removeEndpoint(id);
   }
 
   /** Whether an endpoint is there for connections that a pod ends, and for nothing else. */

@@ -17,6 +17,7 @@ import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
 import { applyOperation, checkDeletion, checkReferences, type Chains } from './chains.js';
 import { ProgramError, refusal, refusalIn } from './program-error.js';
+import { forgetRules } from './rule.js';
 import { ruleTexts } from './rule-text.js';
 import { clientOf, courses, trace, type TracedTables } from './trace.js';
 
@@ -69,6 +70,12 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
   private random: SeededRandom | null = null;
+
+  forgetCalls(): void {
+    this.committed.length = 0;
+    this.listed.length = 0;
+    forgetRules();
+  }
 
   /** Lets calls fail from now on; null: no more, nor by faults that nothing has met. */
   failAtRandom(random: SeededRandom | null): void {

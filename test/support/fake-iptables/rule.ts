@@ -35,6 +35,11 @@ export function readRule(text: string): Rule {
   return read;
 }
 
+/** Of rules that do not come again. */
+export function forgetRules(): void {
+  known.clear();
+}
+
 /** Why the kernel takes no such rule in a table; null when it does. */
 export function misplacement(table: IptablesTable, text: string): string | null {
   const type = readRule(text).target?.type;

@@ -46,6 +46,11 @@ class IptablesWorld implements ScenarioWorld {
     return this.programs.committed.length;
   }
 
+  forgetCalls(): void {
+    this.addon.forgetCalls();
+    this.programs.forgetCalls();
+  }
+
   verdict(packet: KernelPacket, localAddresses: readonly IPAddress[], weighted = false): KernelVerdict {
     return this.programs.trace(packet, localAddresses, weighted);
   }

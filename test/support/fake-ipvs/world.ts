@@ -76,6 +76,13 @@ export class IpvsWorld implements ScenarioWorld {
     return [this.programs, ipvs, ipset, route].reduce((sum, { committed }) => sum + committed.length, 0);
   }
 
+  forgetCalls(): void {
+    const { ipvs, ipset, route } = this.addon;
+    this.addon.forgetCalls();
+    this.programs.forgetCalls();
+    for (const { committed } of [ipvs, ipset, route]) committed.length = 0;
+  }
+
   verdict(packet: KernelPacket): KernelVerdict {
     return verdictOf(courses(this.traced(packet), packet));
   }

@@ -106,6 +106,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     return [...this.tables.keys()];
   }
 
+  forgetCalls(): void {
+    this.committed.length = 0;
+    this.listed.length = 0;
+  }
+
   trace(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
     return trace(this.tableFor(packet), packet, localAddresses);
   }

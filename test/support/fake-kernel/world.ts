@@ -31,6 +31,10 @@ class NftablesWorld implements ScenarioWorld {
     return this.addon.committed.length;
   }
 
+  forgetCalls(): void {
+    this.addon.forgetCalls();
+  }
+
   verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
     return this.addon.trace(packet, localAddresses);
   }
