@@ -151,8 +151,7 @@ export class PortBalance {
     if (list.count === 0) return list;
     const weights = spilledWeights(this.placed(list), own, spill);
     const kept = weights.flatMap((weight, place) => (weight === 0 ? [] : [place]));
-    // A list of its own: the one given may be the local list, too, whose endpoints share otherwise.
-    const used = endpointsAt(list, kept);
+    const used = kept.length === list.count ? list : endpointsAt(list, kept);
     this.made.set(
       used,
       this.sharesOf(

@@ -6,7 +6,7 @@ import { planService } from '../../src/plan/service-plan.js';
 import { MOST_TABLE_ENDPOINTS } from '../../src/plan/slot-table.js';
 import { printFrontend, printShortfall } from '../../src/plan/text.js';
 import type { FrontendPlan, ServicePlan } from '../../src/plan/types.js';
-import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow } from '../../src/state/rows.js';
+import type { EndpointSliceRow, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { planSettings, PLAIN_TRAITS } from '../support/plan-settings.js';
 import { service, slice, type ServiceText } from '../support/rows.js';
@@ -199,26 +199,5 @@ t.test('connections stay in their zone as far as its endpoints have room, whatev
   t.equal(local.endpoints.count, 0, 'policy Local comes first');
   const hashed = planned('a', false, { balance: { ...spill, by: 'address' } });
   t.equal(hashed.balance?.by, 'address');
-  t.end();
-});
-
-t.test('where all endpoints are on this node, zones say nothing of how the local ones share', (t) => {
-  const clients = ['a', 'b'].map((zone) => ({ zone, share: 1 }));
-  const text = {
-    balance: { by: 'address', spill: { clients }, unreadable: [] },
-    externalTrafficPolicy: 'Local',
-    ports: [{ nodePort: 30_080 }],
-  } as const;
-  // The first one is in zone a, the others in none that is known.
-  const here = [1, 2, 3, 4].map((last) => ({ address: `10.0.0.${last}`, node: 'me' }));
-  const row = { ...slice('web', here), zoneNames: ['a'], zones: '\u0001\0\0\0' };
-  const planned = planService('IPv4', service('web', text), [row], { ...NODE, zone: 'a' }, planSettings());
-  const balance = planned?.frontends.find(({ kind }) => kind === 'NodePort')?.balance;
-  const { endpoints, localEndpoints } = balance ?? {};
-  t.same(endpoints?.weights, [500_000, 166_667, 166_667, 166_667]);
-  t.same(
-    localEndpoints?.weights,
-    [1, 1, 1, 1].map((weight) => weight * DEFAULT_WEIGHT),
-  );
   t.end();
 });
