@@ -2,7 +2,7 @@
 //
 //     node .build/test/vm/main.js COMMAND [ARGUMENT ...]
 //
-// Exit status: the command's; 77: no such machine can be had here; 124: it took longer than POINTSMAN_VM_SECONDS (480); 125: the machine did not come to its
+// Exit status: the command's; 77: no such machine can be had here; 124: it took longer than POINTSMAN_VM_SECONDS (1500); 125: the machine did not come to its
 // end.
 // POINTSMAN_VM_CACHE: the folder that kernels and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB each).
 // POINTSMAN_VM_RELEASE: Debian's release whose kernel it is, such as bullseye, trixie or sid; absent: that of this machine.
@@ -81,7 +81,7 @@ function machine(): ReturnType<typeof provision> {
 const provided = machine();
 const [program = '', ...args] = process.argv.slice(2);
 const command = [program === 'node' ? process.execPath : program, ...args];
-const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 480);
+const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 1500);
 const processors = Math.min(2, availableParallelism());
 const folder = mkdtempSync(join(tmpdir(), 'pointsman-tests-'));
 try {
