@@ -273,7 +273,8 @@ t.test('sysctls that others change are set again', async (t) => {
     await eventually('the value set again', async () => ((await lab.sysctl('node', key)) === wanted ? true : null));
     await eventually('a word about it', () =>
       Promise.resolve(
-        proxy.log.match(/repaired a sysctl.*close_wait" value=3600 found="7"/g)?.length === round || null,
+        proxy.log.match(/repaired an external change of a sysctl.*close_wait" value=3600 found="7"/g)?.length ===
+          round || null,
       ),
     );
   }
