@@ -7,12 +7,10 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ApiObject } from '../test/support/api-objects.js';
 import { Authority } from '../test/support/certificates.js';
+import { TOKEN } from '../test/support/kube-apiserver.js';
 import { NODES, type Cluster } from './cluster.js';
 
 const SCRIPT = fileURLToPath(new URL('../test/support/api-server/main.js', import.meta.url));
-
-/** Whom everybody is asked to be. */
-export const TOKEN = 'bench';
 
 /** What a benchmark asks of an API server. */
 export interface BenchApiServer {

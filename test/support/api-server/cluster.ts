@@ -96,7 +96,8 @@ function mixed(number: number): ApiObject {
     case 3:
       return {
         ...{ ...external, type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
-        healthCheckNodePort: 32_700 + (Math.floor(number / 10) % 60),
+        // The node port that the next Service does not have.
+        healthCheckNodePort: 30_000 + ((number + 1) % 2700),
       };
     case 5:
       return AFFINITY;

@@ -9,6 +9,8 @@ export type Versions = Readonly<Record<'services' | 'endpointslices' | 'nodes', 
 /** An API server whose objects outlive it, and what may happen to it. */
 export interface Cluster {
   connect(): SimpleConnection;
+  /** A proxy asks anew when it says nothing for so long. */
+  readonly silenceMs: number;
   /** Creates or replaces; what the server refuses is not written. */
   put(object: ApiObject): Promise<void>;
   delete(kind: 'Service' | 'EndpointSlice', name: string): Promise<void>;
@@ -29,6 +31,7 @@ const BOOKMARK_MS = 100;
 /** Of the test API server, in this process. */
 export class FakeCluster implements Cluster {
   answers = true;
+  readonly silenceMs = 400;
   private readonly server = new ApiServer({ bookmarkMs: BOOKMARK_MS });
   private marks = 0;
   private node: ApiObject | null = null;

@@ -12,8 +12,6 @@ import type { ScenarioMode, ScenarioWorld } from '../scenario-world.js';
 import type { Cluster, Versions } from './cluster.js';
 import { Mortal } from './mortal.js';
 
-/** A server that says nothing for so long is asked anew. */
-const SILENCE_MS = 400;
 const TIMEOUT_MS = 60_000;
 /** iptables.syncPeriod and its like, as they are without a word. */
 const SYNC_PERIOD_MS = 30_000;
@@ -124,7 +122,7 @@ async function begin(
     log,
     {
       ...{ clock: systemClock, random: Math.random },
-      timing: { ...QUICK_TIMING, silenceMs: SILENCE_MS, headersMs: SILENCE_MS },
+      timing: { ...QUICK_TIMING, silenceMs: cluster.silenceMs, headersMs: cluster.silenceMs },
     },
   );
   return { process, kernel, source, connection, log };

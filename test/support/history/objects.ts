@@ -127,7 +127,7 @@ export function someSlice(random: SeededRandom, service: Name, family: 'IPv4' | 
     // Endpoints of two slices overlap: an address moves from one to the other.
     const address = host + index * 3;
     return {
-      addresses: [family === 'IPv4' ? `10.180.${number}.${address}` : `fd00:10:180:${number}::${address}`],
+      addresses: [family === 'IPv4' ? `10.180.${number}.${address}` : `fd00:10:180:${number + 1}::${address}`],
       conditions: { ready, serving: ready || (terminating && random.chance(0.5)), terminating },
       nodeName: node,
       zone: node === NODE ? ZONES[0] : ZONES[1],

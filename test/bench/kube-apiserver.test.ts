@@ -14,7 +14,7 @@ function runs(pid: number): boolean {
 }
 
 t.test('what a benchmark starts ends with it, even when it is killed', async (t) => {
-  const module = new URL('../../bench/real-api-server.js', import.meta.url).href;
+  const module = new URL('../support/kube-apiserver.js', import.meta.url).href;
   const program = `
     import { start } from '${module}';
     const child = start('sleep', ['600']);
