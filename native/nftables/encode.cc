@@ -16,6 +16,8 @@ using netlink::MessageWriter;
 
 // An attribute holds less than 64 KiB; half of that leaves room for the longest element.
 constexpr std::size_t kElementsNest = 32 * 1024;
+// Headers, the names of a table and a set (NFT_NAME_MAXLEN each), and the nest.
+constexpr std::size_t kMessageOverhead = 600;
 
 std::uint16_t creation_flags(Verb verb) {
   if (verb == Verb::kCreate) return NLM_F_CREATE | NLM_F_EXCL;
@@ -181,6 +183,23 @@ void write_element(MessageWriter& writer, const Elements& elements, std::size_t 
 
 void write_command(Batch& batch, Family family, std::string_view table, const Command& command, std::uint32_t set_id) {
   std::visit(CommandWriter(batch, family, table, command.verb, set_id), command.object);
+}
+
+std::size_t elements_size(const Elements& elements) {
+  // Each column is a nest around an attribute, in one nest for the element.
+  const auto column = [](std::size_t length) { return 2 * std::size_t{NLA_HDRLEN} + NLA_ALIGN(length); };
+  std::size_t element = NLA_HDRLEN + column(elements.key_length);
+  if (elements.key_ends) element += column(elements.key_length);
+  if (elements.data) element += column(elements.data_length);
+  std::size_t size = elements.count * element;
+  if (elements.goto_chains) {
+    // Two nests, the code, and the chain's name with its end.
+    for (const std::string& chain : *elements.goto_chains) size += 3 * std::size_t{NLA_HDRLEN} + column(chain.size() + 1);
+  }
+  if (elements.comments) {
+    for (const auto& comment : *elements.comments) size += comment ? column(comment->size()) : 0;
+  }
+  return size + (size / kElementsNest + 1) * kMessageOverhead;
 }
 
 std::size_t write_elements(Batch& batch, Family family, std::string_view table, const Elements& elements,

@@ -33,6 +33,9 @@ struct Elements {
 void write_command(netlink::Batch& batch, Family family, std::string_view table, const Command& command,
                    std::uint32_t set_id);
 
+/// What the messages of all elements take at most, and little less: for a buffer that is made once.
+std::size_t elements_size(const Elements& elements);
+
 /// Appends one message with elements from `first` on, as many as fit a message well; answers how many.
 std::size_t write_elements(netlink::Batch& batch, Family family, std::string_view table, const Elements& elements,
                            std::size_t first);

@@ -30,6 +30,12 @@ Failure kernel_failure(netlink::Error error) {
 netlink::Result<EncodedTransaction, Failure> EncodedTransaction::encode(const Transaction& transaction) {
   static_assert(kSubsystem == NFNL_SUBSYS_NFTABLES);
   EncodedTransaction encoded(transaction);
+  // A large buffer that grows is there twice while it does.
+  std::size_t expected = 0;
+  for (const Operation& operation : transaction.operations) {
+    if (const auto* elements = std::get_if<Elements>(&operation)) expected += elements_size(*elements);
+  }
+  encoded.batch_.writer().reserve(encoded.batch_.bytes().size() + expected);
   for (std::uint32_t index = 0; index < transaction.operations.size(); ++index) {
     const Operation& operation = transaction.operations[index];
     if (const auto* elements = std::get_if<Elements>(&operation)) encoded.add_elements(index, *elements);

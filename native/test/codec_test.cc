@@ -132,6 +132,24 @@ TEST(elements_come_back_in_any_number_of_messages) {
   }
 }
 
+TEST(the_buffer_of_many_elements_is_made_once) {
+  Elements verdicts = frontends(3000);
+  Elements endpoints = frontends(3000);
+  endpoints.goto_chains.reset();
+  endpoints.comments.reset();
+  endpoints.key_ends = endpoints.keys;
+  endpoints.data_length = 6;
+  endpoints.data = Bytes(3000 * endpoints.data_length);
+  // The messages that begin and end a batch.
+  constexpr std::size_t kFrame = 2 * NLMSG_LENGTH(sizeof(nfgenmsg));
+  for (const Elements& elements : {verdicts, endpoints}) {
+    const std::size_t taken = encode(elements).size() - kFrame;
+    const std::size_t expected = elements_size(elements);
+    CHECK(taken <= expected);
+    CHECK(expected < taken + taken / 20);
+  }
+}
+
 TEST(a_deletion_without_elements_is_no_message) {
   // The kernel empties a set when a deletion names none.
   Elements nothing = frontends(0);

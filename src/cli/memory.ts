@@ -17,12 +17,20 @@ interface V8Options {
  * The heap grows by a little between collections rather than doubles: by 60 % during the first load, when collecting costs most and nearly all that is
  * there stays, and by a fifth afterwards. Then collecting the garbage of small changes sooner costs little, and a node has better uses for the memory.
  *
+ * The first load is collected in one step, which takes 10 ms. In small steps it took until 31 MB more had been allocated at 5,000 × 50, and V8 kept the
+ * emptied pages: the process's peak was 155 to 165 MB in place of 125, and its CPU time 1.85 s in place of 1.5. Between changes small steps are right.
+ *
  * The compiler does not inline a lot into one function. Most of our code runs hot for a second, during the first load, in which compiling took a quarter
  * of the CPU time; what optimised code of this size gains over a smaller one never makes up for that.
  */
 const ALL: V8Options = {
-  load: ['--semi-space-growth-factor=1', '--heap-growing-percent=60', '--max-inlined-bytecode-size-cumulative=200'],
-  changes: ['--heap-growing-percent=20'],
+  load: [
+    '--semi-space-growth-factor=1',
+    '--heap-growing-percent=60',
+    '--max-inlined-bytecode-size-cumulative=200',
+    '--no-incremental-marking',
+  ],
+  changes: ['--heap-growing-percent=20', '--incremental-marking'],
 };
 
 /** Code has to be ten times as hot as without it until it is optimised, and there is no middle compiler. */

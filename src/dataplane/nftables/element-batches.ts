@@ -31,8 +31,9 @@ class PackedRows {
     for (let index = 0; index < size; index++) this.bytes[at + index] = from[start + index] ?? 0;
   }
 
+  /** A view: no row is pushed after it. */
   toBytes(): Uint8Array {
-    return this.bytes.slice(0, this.used);
+    return this.bytes.subarray(0, this.used);
   }
 
   toBytesOrNull(): Uint8Array | null {
