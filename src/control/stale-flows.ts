@@ -5,6 +5,7 @@ import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport } from '../dataplane/contract.js';
 import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { retryOf } from '../plan/retry.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey, TableChange } from '../plan/types.js';
 import type { TakeoverPass } from './takeover.js';
@@ -13,6 +14,10 @@ import type { TakeoverPass } from './takeover.js';
 const GATHER_MS = 100;
 /** Passes over attempts alone take no more of the time than this: listing a large table takes tens of milliseconds of the kernel's. */
 const SHARE = 0.05;
+/** A client repeats its first packet after so long (RFC 6298, 2.1). */
+const REPEAT_SECONDS = 1;
+/** A pass over attempts that failed is repeated after so long. */
+const RETRY_MS = 1000;
 /** Where rules of another mode stay for long, which is an error that the log tells, no more frontends that went meanwhile are remembered: the last ones. */
 export const MOST_GONE_EARLY = 10_000;
 
@@ -28,6 +33,8 @@ export interface StaleFlowsParts {
   readonly onDue: () => void;
 }
 
+type Conntrack = NonNullable<StaleFlowsParts['conntrack']>;
+
 /** Flows of one family that may contradict its rules: owed from the change on until a pass over them has succeeded, whichever mode is in force then. */
 export class StaleFlows {
   private owed = new Set<FrontendKey>();
@@ -37,7 +44,9 @@ export class StaleFlows {
   private lastFailure: string | null = null;
   /** Frontends whose unanswered attempts to connect may be stale. */
   private readonly attempts = new Set<FrontendKey>();
-  /** When these have waited long enough. */
+  /** Those that a pass under way is about. */
+  private readonly inPass = new Set<FrontendKey>();
+  /** When {@link attempts} have waited long enough. */
   private attemptsDueAt = -Infinity;
   /** When the last pass has had its share of the time. */
   private restsUntil = -Infinity;
@@ -79,7 +88,7 @@ export class StaleFlows {
   replaced(former: FamilyDataplane): void {
     this.owe(former.goneFlows());
     this.goneEarly ??= new Set();
-    for (const key of [...this.owed, ...this.attempts]) this.wentEarly(key);
+    for (const key of [...this.owed, ...this.attempts, ...this.inPass]) this.wentEarly(key);
   }
 
   /** A pass over what other modes left has ended: where rules went flows may have come back since they were removed, and by those left they still may. */
@@ -93,8 +102,11 @@ export class StaleFlows {
   }
 
   /**
-   * Removes what is owed. Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink
+   * Removes what is pending. Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink
    * (behaviour RT-08).
+   *
+   * A pass over attempts alone is not waited for: it may take the kernel tens of milliseconds, for which the next change would wait. A client repeats
+   * its first packet after a second.
    *
    * @param held frontends whose new rules the kernel does not have: attempts would come back through the old ones, so they wait.
    */
@@ -109,38 +121,80 @@ export class StaleFlows {
     }
     const gone = new Set(dataplane.goneFlows());
     this.owe(gone);
-    const attempts = new Set([...this.attempts].filter((key) => !held.has(key)));
-    if (!this.allOwed && this.owed.size === 0 && !this.isDue(attempts)) return;
-    // What comes to be owed during the pass is left for the next.
+    if (dataplane.retriesAttempts) this.leaveToKernel();
+    const attempts = [...this.attempts].filter((key) => !held.has(key));
+    if (this.allOwed || this.owed.size > 0) {
+      if (await this.passOwed(conntrack, this.takeAttempts(attempts))) await dataplane.clearGoneFlows(gone);
+    } else if (attempts.length > 0 && this.inPass.size === 0) {
+      if (this.isDue()) void this.passAttempts(conntrack, this.takeAttempts(attempts));
+      else this.comeBack();
+    }
+  }
+
+  /** Attempts that have ended by themselves when their client repeats its first packet need no pass. */
+  private leaveToKernel(): void {
+    const { table } = this.parts;
+    for (const key of this.attempts) {
+      const plan = table.frontend(key);
+      const seconds = plan === undefined ? null : retryOf(plan, table.node.retryTimes);
+      if (seconds !== null && seconds <= REPEAT_SECONDS) this.attempts.delete(key);
+    }
+  }
+
+  /** Whether it succeeded. What comes to be pending during the pass is left for the next. */
+  private async passOwed(conntrack: Conntrack, attempts: ReadonlySet<FrontendKey>): Promise<boolean> {
     const { owed, allOwed } = this;
     this.owed = new Set();
     this.allOwed = false;
-    for (const key of attempts) this.attempts.delete(key);
-    if (await this.pass(conntrack, allOwed, new Set([...owed, ...attempts]))) {
-      await dataplane.clearGoneFlows(gone);
-      return;
-    }
+    const isDone = await this.pass(conntrack, allOwed, new Set([...owed, ...attempts]));
+    this.attemptsPassed(attempts, isDone);
+    if (isDone) return true;
     this.owe(owed);
     if (allOwed) this.owe('all');
-    for (const key of attempts) this.attempts.add(key);
-  }
-
-  /** Whether a pass over these alone is due; if it is not yet, somebody is called when it is. */
-  private isDue(attempts: ReadonlySet<FrontendKey>): boolean {
-    const { clock, onDue } = this.parts;
-    const dueAt = Math.max(this.attemptsDueAt, this.restsUntil);
-    if (attempts.size === 0) return false;
-    if (clock.now() >= dueAt) return true;
-    this.cancelDue = clock.callAt(dueAt, onDue);
     return false;
   }
 
+  private async passAttempts(conntrack: Conntrack, attempts: ReadonlySet<FrontendKey>): Promise<void> {
+    const isDone = await this.pass(conntrack, false, attempts);
+    this.attemptsPassed(attempts, isDone);
+    if (!isDone) this.restsUntil = Math.max(this.restsUntil, this.parts.clock.now() + RETRY_MS);
+    if (this.attempts.size > 0) this.comeBack();
+  }
+
+  /** They stay until a pass over them has succeeded. */
+  private takeAttempts(attempts: Iterable<FrontendKey>): ReadonlySet<FrontendKey> {
+    const taken = new Set(attempts);
+    for (const key of taken) {
+      this.attempts.delete(key);
+      this.inPass.add(key);
+    }
+    return taken;
+  }
+
+  private attemptsPassed(attempts: ReadonlySet<FrontendKey>, isDone: boolean): void {
+    for (const key of attempts) {
+      this.inPass.delete(key);
+      if (!isDone) this.attempts.add(key);
+    }
+  }
+
+  /** When a pass over attempts alone may begin. */
+  private get dueAt(): number {
+    return Math.max(this.attemptsDueAt, this.restsUntil);
+  }
+
+  private isDue(): boolean {
+    return this.parts.clock.now() >= this.dueAt;
+  }
+
+  private comeBack(): void {
+    const { clock, onDue } = this.parts;
+    this.cancelDue?.();
+    this.cancelDue = clock.callAt(Math.max(this.dueAt, clock.now()), onDue);
+  }
+
   /** Whether it succeeded. */
-  private async pass(
-    conntrack: NonNullable<StaleFlowsParts['conntrack']>,
-    full: boolean,
-    changed: ReadonlySet<FrontendKey>,
-  ): Promise<boolean> {
+  private async pass(conntrack: Conntrack, full: boolean, changed: ReadonlySet<FrontendKey>): Promise<boolean> {
     const { table, observers, clock } = this.parts;
     const own = this.parts.localAddresses();
     const startedAt = clock.now();

@@ -74,6 +74,8 @@ export interface Driver<Listing> {
   readonly notes: FlowNotes | null;
   /** Null: the mode cannot reset connections. */
   readonly resets: ConnectionResets | null;
+  /** See {@link FamilyDataplane.retriesAttempts}. */
+  readonly retriesAttempts: boolean;
   /** What is not done of what other modes, or newer kernels, do; absent: nothing. */
   readonly limitations?: readonly Limitation[];
   /** When there is something to do although nothing changed; null: never. */

@@ -73,6 +73,10 @@ export class Reconciler<Listing> implements FamilyDataplane {
     return this.driver.resets;
   }
 
+  get retriesAttempts(): boolean {
+    return this.driver.retriesAttempts;
+  }
+
   prepare(): void {
     this.driver.prepare();
   }

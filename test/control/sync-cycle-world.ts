@@ -41,6 +41,7 @@ class FakeDataplane implements FamilyDataplane {
 
   polls = false;
   resets: ConnectionResets | null = null;
+  retriesAttempts = false;
 
   constructor(readonly family: Family) {}
 
@@ -120,7 +121,12 @@ interface World {
   /** What the cycle asked of its loop and told its owner. */
   readonly asked: string[];
   /** What each look for stale flows was about. */
-  readonly conntrack: { refuses: boolean; readonly passes: string[] };
+  readonly conntrack: {
+    refuses: boolean;
+    /** When the kernel has listed its flows. */
+    listed: Promise<void>;
+    readonly passes: string[];
+  };
   /** What the next takeovers come to. */
   readonly removals: TakeoverPass[];
   readonly counted: string[];
@@ -138,7 +144,7 @@ export function world(settings = planSettings(), observer: CycleObserver = {}): 
   const progress = new Progress(FAMILIES, clock, wallClock);
   const health = new HealthState(progress, 60_000, clock, wallClock);
   const dataplanes = { IPv4: new FakeDataplane('IPv4'), IPv6: new FakeDataplane('IPv6') };
-  const conntrack: World['conntrack'] = { refuses: false, passes: [] };
+  const conntrack: World['conntrack'] = { refuses: false, listed: Promise.resolve(), passes: [] };
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
@@ -164,10 +170,11 @@ export function world(settings = planSettings(), observer: CycleObserver = {}): 
       takeover: takeover('takeover', asked, removals),
     },
     conntrack: {
-      reconcile: ({ table: { family }, full, changed }) => {
+      reconcile: async ({ table: { family }, full, changed }) => {
         conntrack.passes.push(`${family} ${[...(full ? ['all'] : []), ...changed].join()}`);
         const errors = conntrack.refuses ? [new Error('EPERM')] : [];
-        return Promise.resolve({ flows: 0, deleted: 0, errors });
+        await conntrack.listed;
+        return { flows: 0, deleted: 0, errors };
       },
     },
     endingFlows: null,

@@ -149,10 +149,37 @@ t.test('attempts to endpoints that take no new connections have one pass for man
   t.same(passes(), ['IPv4 10.96.0.10:80/TCP']);
   t.equal(cycle.flowsRefused, true);
   conntrack.refuses = false;
+  await clock.advance(999);
+  await cycle.run({ full: false });
+  t.same(passes(), [], 'not again at once');
+  await clock.advance(1);
   await cycle.run({ full: false });
   t.same(passes(), ['IPv4 10.96.0.10:80/TCP'], 'what a pass failed to do is pending');
   await cycle.run({ full: false });
   t.same([passes(), cycle.flowsRefused], [[], false], 'once');
+
+  // The kernel takes long to list its flows.
+  let finish = (): void => undefined;
+  conntrack.listed = new Promise((resolve) => {
+    finish = resolve;
+  });
+  await change('10.244.1.2');
+  await clock.advance(200);
+  await cycle.run({ full: false });
+  t.same(passes(), ['IPv4 10.96.0.10:80/TCP'], 'a run does not wait for the pass');
+  await change('10.244.1.1', '10.244.1.2');
+  await change('10.244.1.2');
+  await clock.advance(200);
+  await cycle.run({ full: false });
+  t.same(passes(), [], 'there is one pass at a time');
+  finish();
+  await clock.advance(0);
+  taken(made);
+  // It has had its share of the time: 400 ms are 5 % of 8 s.
+  await clock.advance(10_000);
+  t.ok(taken(made).includes('trigger'));
+  await cycle.run({ full: false });
+  t.same(passes(), ['IPv4 10.96.0.10:80/TCP'], 'what came meanwhile is pending');
 
   // Its new rules are not in the kernel: attempts would come back.
   const quarantined = [{ frontend: '10.96.0.10:80/TCP', reason: 'EEXIST', since: 0, retryAt: 9_999_999 }];
@@ -172,6 +199,31 @@ t.test('attempts to endpoints that take no new connections have one pass for man
   await clock.advance(100);
   await cycle.run({ full: false });
   t.match(passes(), [/^IPv4 .*10\.96\.0\.10:80\/TCP$/], 'attempts to a Service that went in another mode');
+});
+
+t.test('attempts that the kernel ends within a second have no pass', async (t) => {
+  for (const [seconds, expected] of [
+    [1, []],
+    [2, ['IPv4 10.96.0.10:80/TCP']],
+    [null, ['IPv4 10.96.0.10:80/TCP']],
+  ] as const) {
+    const made = world({ ...planSettings(), retryTimes: { tcp: seconds, dns: null } });
+    const { cycle, conntrack, clock } = made;
+    for (const dataplane of Object.values(made.dataplanes))
+      Object.assign(dataplane, { reportsFlows: false, retriesAttempts: true });
+    made.upsert(TCP, webSlice('10.244.1.1', '10.244.1.2'));
+    await cycle.run({ full: true });
+    conntrack.passes.length = 0;
+    made.upsert(webSlice('10.244.1.1'));
+    await cycle.run({ full: false });
+    await clock.advance(1000);
+    await cycle.run({ full: false });
+    t.same(
+      conntrack.passes.filter((pass) => pass.startsWith('IPv4')),
+      expected,
+      `retried after ${seconds ?? 'no'} s`,
+    );
+  }
 });
 
 t.test('what another mode left is asked for at every periodic run, however that compares', async (t) => {

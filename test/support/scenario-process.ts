@@ -46,6 +46,10 @@ class Reported implements FamilyDataplane {
     this.resets = dataplane.resets;
   }
 
+  get retriesAttempts(): boolean {
+    return this.dataplane.retriesAttempts;
+  }
+
   async apply(table: ForwardingTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     this.last = null;
     this.last = await this.dataplane.apply(table, change, options);

@@ -45,6 +45,7 @@ export class IptablesDriver implements Driver<Chains> {
   readonly replaces = true;
   readonly notes = null;
   readonly resets = null;
+  readonly retriesAttempts = false;
   readonly dueAt = null;
   private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
   /** Null before the first plan. */

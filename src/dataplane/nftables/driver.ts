@@ -138,6 +138,10 @@ class NftablesDriver implements Driver<ListedTable> {
     };
   }
 
+  get retriesAttempts(): boolean {
+    return !this.timeouts.isLacking;
+  }
+
   get limitations(): readonly Limitation[] {
     return this.timeouts.isLacking ? [NO_TIMEOUT_OBJECTS] : [];
   }
