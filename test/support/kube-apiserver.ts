@@ -24,6 +24,8 @@ export interface KubeApiServerOptions {
   readonly authority: Authority;
   readonly serviceRange: string;
   readonly nodeAddress: string;
+  /** Who may do what; without it everybody with a token everything. */
+  readonly authorization?: 'RBAC';
   readonly flags?: readonly string[];
 }
 
@@ -98,8 +100,8 @@ export class KubeApiServer {
     await end(this.etcd);
   }
 
-  ask(method: string, path: string, body?: ApiObject): Promise<Answer> {
-    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+  ask(method: string, path: string, body?: ApiObject, type = 'application/json'): Promise<Answer> {
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': type };
     return new Promise((resolve, reject) => {
       const { port, agent } = this;
       const outgoing = request({ host: '127.0.0.1', port, path, method, headers, agent }, (response) => {
@@ -173,19 +175,19 @@ function etcdFlags(client: number, peer: number, directory: string): readonly st
 function apiServerFlags(
   etcd: number,
   port: number,
-  { directory, authority, serviceRange, nodeAddress, flags = [] }: KubeApiServerOptions,
+  { directory, authority, serviceRange, nodeAddress, authorization, flags = [] }: KubeApiServerOptions,
 ): readonly string[] {
   const { certificateFile, keyFile } = authority.issue({
     commonName: 'kube-apiserver',
     alternativeNames: ['IP:127.0.0.1'],
   });
   const tokens = join(directory, 'tokens.csv');
-  writeFileSync(tokens, `${TOKEN},bench,bench\n`);
+  writeFileSync(tokens, `${TOKEN},bench,bench,system:masters\n`);
   return [
     `--etcd-servers=http://127.0.0.1:${etcd}`,
     ...[`--bind-address=127.0.0.1`, `--advertise-address=${nodeAddress}`, `--secure-port=${port}`],
     ...[`--tls-cert-file=${certificateFile}`, `--tls-private-key-file=${keyFile}`],
-    ...[`--token-auth-file=${tokens}`, '--authorization-mode=AlwaysAllow'],
+    ...[`--token-auth-file=${tokens}`, `--authorization-mode=${authorization ?? 'AlwaysAllow'}`],
     ...[`--service-account-issuer=https://bench`, `--service-account-key-file=${certificateFile}`],
     `--service-account-signing-key-file=${keyFile}`,
     `--service-cluster-ip-range=${serviceRange}`,
