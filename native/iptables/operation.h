@@ -15,7 +15,7 @@ enum class Family { kIPv4, kIPv6 };
 /// Which kernel interface the programs talk to.
 enum class Flavor { kLegacy, kNft };
 
-enum class Table { kFilter, kNat, kMangle };
+enum class Table { kFilter, kNat, kMangle, kRaw };
 
 inline const char* name_of(Flavor flavor) { return flavor == Flavor::kLegacy ? "legacy" : "nft"; }
 
@@ -27,6 +27,8 @@ inline const char* name_of(Table table) {
       return "nat";
     case Table::kMangle:
       return "mangle";
+    case Table::kRaw:
+      return "raw";
   }
   return "";
 }

@@ -29,7 +29,7 @@ export function readRetryTimes(line: CommandLine, { mode }: KubeProxyConfigurati
 
 /** Whether a mode has rules that give new flows other timeouts. */
 function retriesIn(mode: string): boolean {
-  return mode === 'nftables';
+  return mode === 'nftables' || mode === 'iptables';
 }
 
 /** Flags that change nothing. */

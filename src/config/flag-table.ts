@@ -175,13 +175,13 @@ const PROCESS_FLAGS = [
   {
     name: 'connect-retry',
     type: 'duration',
-    help: 'in mode nftables: a TCP connection attempt that its endpoint has not answered for this long goes to another endpoint with the next SYN of the client; whole seconds; 0: it stays',
+    help: 'in modes nftables and iptables: a TCP connection attempt that its endpoint has not answered for this long goes to another endpoint with the next SYN of the client; whole seconds; 0: it stays',
     initial: '1s',
   },
   {
     name: 'dns-retry',
     type: 'duration',
-    help: 'in mode nftables: the same of datagrams to UDP port 53 of a Service, when the client asks again; whole seconds; 0: they stay',
+    help: 'in modes nftables and iptables: the same of datagrams to UDP port 53 of a Service, when the client asks again; whole seconds; 0: they stay',
     initial: '2s',
   },
   {

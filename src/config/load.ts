@@ -152,7 +152,7 @@ export function loadLine(
 
   const command = chooseCommand(line);
   const defaulted = applyPlatformDefaults(decoded, platform);
-  const surroundings = readSurroundings(line, decoded, files, systemHostname);
+  const surroundings = readSurroundings(line, { ...decoded, mode: defaulted.mode }, files, systemHostname);
   const problems = [
     ...validateSource(defaulted, source, platform),
     ...surroundings.problems,

@@ -16,6 +16,7 @@ import type { PeerAddon } from './peer.js';
 import type { ProbeAddon } from './probe.js';
 import type { RouteAddon } from './route.js';
 import type { ServiceAddon } from './service.js';
+import type { TimeoutsAddon } from './timeouts.js';
 
 export type * from './accounting.js';
 export * from './conntrack.js';
@@ -29,6 +30,7 @@ export type * from './peer.js';
 export type * from './probe.js';
 export type * from './route.js';
 export type * from './service.js';
+export type * from './timeouts.js';
 
 /** Asking for a subsystem that this platform does not have (`SUBSYSTEM_PLATFORMS`) throws; nothing else does. */
 export interface NativeAddon {
@@ -36,6 +38,7 @@ export interface NativeAddon {
   readonly conntrack: ConntrackAddon;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
+  readonly timeouts: TimeoutsAddon;
   readonly ipvs: IpvsAddon;
   readonly ipset: IpsetAddon;
   readonly route: RouteAddon;

@@ -7,7 +7,7 @@ export interface NativeErrorFields {
    * the rules kept changing, `ETIMEDOUT` the program was killed. ERR_HCN and ERR_SERVICE: see {@link HcnAddon}.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables sizes`, `iptables match`, `iptables remembering`, `account create`, `account packets`, `ipvs apply`, `ipvs services`, `ipvs destinations`, `ipvs remembered`, `ipvs timeouts`, `ipvs set timeouts`, `ipset names`, `ipset apply`, `ipset list`, `link addresses`, `all addresses`, `link ensure dummy`, `link delete`, `address apply`, `route watch`, `hcn version`, `hcn list`, `hcn apply`, `hcn watch`, `service connect`, `service report`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables sizes`, `iptables match`, `iptables remembering`, `account create`, `account packets`, `timeout list`, `timeout set`, `timeout delete`, `ipvs apply`, `ipvs services`, `ipvs destinations`, `ipvs remembered`, `ipvs timeouts`, `ipvs set timeouts`, `ipset names`, `ipset apply`, `ipset list`, `link addresses`, `all addresses`, `link ensure dummy`, `link delete`, `address apply`, `route watch`, `hcn version`, `hcn list`, `hcn apply`, `hcn watch`, `service connect`, `service report`. */
   readonly operation: string;
   /** The kernel's extended message, or the error record of Windows' Host Networking Service; null when there was none. */
   readonly kernelMessage: string | null;

@@ -19,6 +19,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
         return false;
       },
     },
+    timeouts: { timeoutSet: () => Promise.resolve(), timeoutDelete: () => Promise.resolve(true) },
     ipvs: { ipvsApply: nothingSent, ipvsSetTimeouts: () => Promise.resolve() },
     ipset: { ipsetApply: nothingSent },
     route: {

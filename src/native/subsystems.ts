@@ -34,6 +34,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesRemembering: true,
   },
   accounting: { accountCreate: true, accountPackets: true },
+  timeouts: { timeoutList: true, timeoutSet: true, timeoutDelete: true },
   ipvs: {
     ipvsApply: true,
     ipvsServices: true,
@@ -66,6 +67,7 @@ export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform }
   conntrack: 'linux',
   iptables: 'linux',
   accounting: 'linux',
+  timeouts: 'linux',
   ipvs: 'linux',
   ipset: 'linux',
   route: 'linux',

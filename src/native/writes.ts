@@ -5,6 +5,8 @@ export const WRITES: ReadonlySet<string> = new Set([
   'conntrackChallenge',
   'iptablesRestore',
   'accountCreate',
+  'timeoutSet',
+  'timeoutDelete',
   'ipvsApply',
   'ipvsSetTimeouts',
   'ipsetApply',

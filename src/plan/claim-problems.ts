@@ -55,7 +55,7 @@ export const ANY_NODE: PlanSettings = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
-    retriesAttempts: false,
+    retriesAttempts: 'none',
     balancesOnly: false,
   },
   nodeName: '',

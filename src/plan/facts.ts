@@ -17,8 +17,11 @@ export interface ModeTraits {
   readonly guardsServiceAddresses: boolean;
   /** An address has one list of endpoints for everybody: with external policy Local those on this node, and where there are none all of them, for pods and the node itself (IV-03). */
   readonly prefersLocal: boolean;
-  /** Attempts that an endpoint does not answer go to another one, where the settings or the Service say so. */
-  readonly retriesAttempts: boolean;
+  /**
+   * Which attempts go to another endpoint when theirs does not answer, where the settings or the Service say so: of all Services, of those without session
+   * affinity, or none.
+   */
+  readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
   /**

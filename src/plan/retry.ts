@@ -1,5 +1,6 @@
 import { DNS_PORT, type RetryTimes } from '../base/conntrack-timeouts.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { ModeTraits } from './facts.js';
 import type { FrontendPlan } from './types.js';
 
 /**
@@ -8,15 +9,18 @@ import type { FrontendPlan } from './types.js';
  * @param number the frontend's port.
  */
 export function retrySeconds(
-  service: Pick<ServiceRow, 'connectRetry' | 'udpRetry'>,
+  service: Pick<ServiceRow, 'connectRetry' | 'udpRetry' | 'affinitySeconds'>,
   { protocol, port }: Pick<ServicePortRow, 'protocol' | 'port'>,
   number: number,
   times: RetryTimes,
+  retries: ModeTraits['retriesAttempts'],
 ): number | null {
-  if (protocol === 'SCTP') return null;
+  if (retries === 'none' || protocol === 'SCTP') return null;
   // By a node port nothing tells that it is for DNS.
   const ofPort = protocol === 'TCP' ? times.tcp : port === DNS_PORT ? times.dns : null;
-  const wanted = (protocol === 'TCP' ? service.connectRetry : service.udpRetry) ?? ofPort ?? 0;
+  const isLeft = retries === 'without-affinity' && service.affinitySeconds !== null;
+  const asked = (protocol === 'TCP' ? service.connectRetry : service.udpRetry) ?? ofPort ?? 0;
+  const wanted = isLeft ? 0 : asked;
   return wanted === (timeOf(protocol, number, times) ?? 0) ? null : wanted;
 }
 

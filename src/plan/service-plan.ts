@@ -381,7 +381,6 @@ class ServicePlanner {
   ): FrontendPlan {
     const number = address === null ? port.nodePort : port.port;
     const { retryTimes, traits } = this.settings;
-    const { retriesAttempts } = traits;
     return {
       key: frontendKey(address, number, port.protocol),
       kind,
@@ -392,7 +391,7 @@ class ServicePlanner {
       servicePort: nameOf(this.key, port),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
-      retrySeconds: retriesAttempts ? retrySeconds(this.service, port, number, retryTimes) : null,
+      retrySeconds: retrySeconds(this.service, port, number, retryTimes, traits.retriesAttempts),
       flowEndpoints: handling.flowEndpoints,
       draining: handling.draining,
       endpoints: handling.endpoints,

@@ -22,7 +22,7 @@ const DEFAULTS = {
   serviceTelemetry: null,
   serviceLimits: { frontends: 10_000, entries: 100_000 },
   balance: { by: 'random', slots: 262_144 },
-  retryTimes: { tcp: null, dns: null },
+  retryTimes: { tcp: 1, dns: 2 },
   affinityIPv6Prefix: 128,
   resetRemovedEndpoints: false,
   profiling: false,

@@ -17,6 +17,7 @@ import type {
   IpvsOperation,
   IpvsService,
   NftTransaction,
+  TimeoutPolicy,
 } from '../../src/native/contract.js';
 import { KernelError } from '../support/fake-kernel/kernel-error.js';
 
@@ -149,6 +150,7 @@ class FakeNode implements LeftoverAddon {
   readonly ipvs = this;
   readonly ipset = this;
   readonly route = this;
+  readonly timeouts = this;
   chains: readonly IptablesChainListing[] = [];
   services: IpvsListedService[] = [];
   /** By port. */
@@ -157,6 +159,8 @@ class FakeNode implements LeftoverAddon {
   readonly portSets = new Map<string, IpsetListing>();
   addresses: readonly string[] | null = null;
   tables: string[] = [];
+  /** Timeout policies by name; null: the kernel has none. */
+  policies: string[] | null = [];
   failing: string | null = null;
   readonly restored: IptablesTransaction[] = [];
   readonly textOf: (readonly string[])[] = [];
@@ -244,6 +248,19 @@ class FakeNode implements LeftoverAddon {
     return { refused, bytes: 0 };
   }
 
+  async timeoutList(): Promise<readonly TimeoutPolicy[]> {
+    await Promise.resolve();
+    if (this.policies === null)
+      throw new KernelError('EINVAL', 'timeout list', { object: null, index: null, element: null });
+    return this.policies.map((name) => ({ name, family: 'IPv4', protocol: 6, seconds: [] }));
+  }
+
+  async timeoutDelete(name: string) {
+    await Promise.resolve();
+    this.policies = this.policies?.filter((each) => each !== name) ?? null;
+    return true;
+  }
+
   async linkAddresses() {
     await Promise.resolve();
     return this.addresses?.map(bytes) ?? null;
@@ -271,6 +288,21 @@ function virtual(address: string | null, port: number): IpvsListedService {
 
 const remove = (node: FakeNode, own: OwnFootprint | null = OWN.nftables) =>
   removeLeftovers(node, ['IPv4'], footprintsOn('linux'), own);
+
+t.test('timeout policies go after the rules that named them, those of others stay', async (t) => {
+  const node = new FakeNode();
+  const mine = ['Kt01', 'KU02'];
+  node.policies = [...mine, 'Kt1', 'others'];
+  t.same((await remove(node)).removed, [], 'where no chains are left nothing is asked');
+  t.same((await remove(node, null)).removed, ['conntrack: 2 timeout policies'], '--cleanup asks');
+  t.same(node.policies, ['Kt1', 'others']);
+  node.policies = [...mine];
+  node.chains = listing({ 'KUBE-RETRY': [] }, 'raw');
+  t.same((await remove(node, OWN.nft)).removed, [], 'they are of the mode in force');
+  t.match((await remove(node)).removed, [/1 chains/, 'conntrack: 2 timeout policies']);
+  node.policies = null;
+  t.match(await remove(node), { problems: [] }, 'a kernel without them');
+});
 
 t.test('a node without leftovers is looked at and left alone', async (t) => {
   const node = new FakeNode();

@@ -83,7 +83,7 @@ t.test('SV-32, SV-35: node ports on loopback', (t) => {
           guardsClusterAddresses: false,
           guardsServiceAddresses: false,
           prefersLocal: false,
-          retriesAttempts: false,
+          retriesAttempts: 'none',
           servesLocalhost: true,
           balancesOnly: false,
         },

@@ -25,6 +25,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     values('base'),
     values('plan/types'),
     values('plan/frontend-key'),
+    values('plan/retry'),
     values('plan/text'),
     values('native/contract'),
     values('native/errors'),

@@ -8,7 +8,7 @@ export const PLAIN_TRAITS: ModeTraits = {
   guardsClusterAddresses: true,
   guardsServiceAddresses: false,
   prefersLocal: false,
-  retriesAttempts: false,
+  retriesAttempts: 'none',
   servesLocalhost: false,
   balancesOnly: false,
 };
@@ -26,7 +26,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     nodePortAddresses: 'primary',
     retryTimes: NO_RETRIES,
     limits: DEFAULT_SERVICE_LIMITS,
-    traits: { ...PLAIN_TRAITS, retriesAttempts: true, shares: 'slots' },
+    traits: { ...PLAIN_TRAITS, retriesAttempts: 'all', shares: 'slots' },
     ...fields,
   };
 }

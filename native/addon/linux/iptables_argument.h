@@ -16,7 +16,7 @@ constexpr std::uint32_t kMaxSeconds = 86'400;
 iptables::Family iptables_family_argument(const Argument& at);
 /// `legacy` or `nft`.
 iptables::Flavor iptables_flavor_argument(const Argument& at);
-/// `filter`, `nat` or `mangle`.
+/// `filter`, `nat`, `mangle` or `raw`.
 iptables::Table iptables_table_argument(const Argument& at);
 /// The name of a list of `recent`.
 std::string iptables_list_argument(const Argument& at);

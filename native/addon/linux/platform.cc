@@ -14,6 +14,7 @@ void export_subsystems(Napi::Env env, Napi::Object exports) {
   exports.Set("conntrack", conntrack_functions(env));
   exports.Set("iptables", iptables_functions(env));
   exports.Set("accounting", accounting_functions(env));
+  exports.Set("timeouts", timeouts_functions(env));
   exports.Set("ipvs", ipvs_functions(env));
   exports.Set("ipset", ipset_functions(env));
   exports.Set("route", route_functions(env));

@@ -10,6 +10,7 @@ Napi::Object nftables_functions(Napi::Env env);
 Napi::Object conntrack_functions(Napi::Env env);
 Napi::Object iptables_functions(Napi::Env env);
 Napi::Object accounting_functions(Napi::Env env);
+Napi::Object timeouts_functions(Napi::Env env);
 Napi::Object ipvs_functions(Napi::Env env);
 Napi::Object ipset_functions(Napi::Env env);
 Napi::Object route_functions(Napi::Env env);

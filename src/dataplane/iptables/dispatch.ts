@@ -23,6 +23,8 @@ export interface DispatchOptions {
   readonly rules: (item: string) => readonly string[];
   /** Rules at the end of the chain, divided or not. */
   readonly tail: () => readonly string[];
+  /** Whether there are such chains at all. Absent: there are. */
+  readonly exists?: () => boolean;
 }
 
 interface Link {
@@ -57,6 +59,15 @@ export class Dispatch {
     return this.options.table;
   }
 
+  get isEmpty(): boolean {
+    return this.items.size === 0;
+  }
+
+  /** Says that its tail may be another. */
+  touchEntry(): void {
+    this.changed.add(this.options.chain);
+  }
+
   touchAll(): void {
     this.changed.add(this.options.chain);
     for (const name of [...this.leaves.keys(), ...this.links.keys()]) this.changed.add(name);
@@ -79,7 +90,8 @@ export class Dispatch {
 
   /** The chain as it should be; null when there should be none. */
   chain(name: string): Chain | null {
-    const { table, chain, tail } = this.options;
+    const { table, chain, tail, exists } = this.options;
+    if (exists?.() === false) return null;
     if (name === chain) {
       const own = this.isDivided ? this.jumps(name) : this.rulesOf(this.items);
       return { table, name, rules: [...own, ...tail()], owner: null };

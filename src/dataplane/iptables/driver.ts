@@ -2,10 +2,10 @@ import { addressBytes, type Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
-import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, QuarantinedFrontend, Inspection, RefusedPackets } from '../contract.js';
+import type { FamilyTable, FrontendKey, FrontendPlan, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
+import { messageOf } from '../../base/error-message.js';
+import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
-import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
@@ -17,12 +17,14 @@ import { AdoptedTable } from './adopted-table.js';
 import { ChainWriter, type RefusedStream, type SentStreams } from './chain-writer.js';
 import { dumpRules } from './dump.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
-import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
+import { firewallOperations, RETRY_HOOKS, wantedHooks } from './hooks.js';
 import { CHAIN, clientList, DISPATCH_PREFIXES, isOwnChain } from './names.js';
 import { GroupWriter } from './group-writer.js';
 import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
+import { hasRetries, policyOf } from './retry.js';
 import { Ruleset } from './ruleset.js';
+import type { TimeoutPolicies } from './timeout-policies.js';
 import type { IsTouched, Traces } from './traces.js';
 import { groupsOf, ServiceGroups } from './service-groups.js';
 import { everything, type Changes } from '../table-view.js';
@@ -33,6 +35,7 @@ export interface IptablesOptions extends TablesOptions {
   readonly settings: () => Promise<NodeSettings>;
   readonly counters: PacketCounters;
   readonly traces: Traces;
+  readonly policies: TimeoutPolicies;
 }
 
 type Chains = readonly IptablesChainListing[];
@@ -40,14 +43,13 @@ type Chains = readonly IptablesChainListing[];
 /** The iptables mode of one family. The README of this folder says what the chains look like and why. */
 export class IptablesDriver implements Driver<Chains> {
   readonly family: Family;
-  readonly limitations = [attemptsWait('mode iptables does not send them elsewhere, mode nftables does')];
   readonly polls = 'little';
   readonly replaces = true;
   readonly notes = null;
   readonly resets = null;
   readonly retriesAttempts = false;
   readonly dueAt = null;
-  private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
+  private settings: ModeSettings = { dropInvalid: false, countsPackets: false, retries: false };
   /** Null before the first plan. */
   private desired: Pipeline | null = null;
   private readonly groups: ServiceGroups;
@@ -66,12 +68,19 @@ export class IptablesDriver implements Driver<Chains> {
   private isTouched: IsTouched = UNKNOWN;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
+  /** What the last listing lacked of the timeout policies that were acknowledged. */
+  private policyLosses: readonly string[] = [];
 
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
     this.tables = new Tables({ ...options, addon: counted(options) });
     this.groups = new ServiceGroups(options.now);
     this.chains = new ChainLedger(options.now);
+  }
+
+  get limitations(): readonly Limitation[] {
+    const { limitation } = this.options.policies;
+    return limitation === null ? [REMEMBERED_WAIT] : [limitation];
   }
 
   prepare(): void {
@@ -118,7 +127,8 @@ export class IptablesDriver implements Driver<Chains> {
     const isTouched = await this.mark();
     const chains = await this.listChains(isFirst ? textsToRead(table) : []);
     const countsPackets = await this.options.counters.prepare(this.family, chains);
-    const settings = { ...(await this.options.settings()), countsPackets };
+    const retries = await this.preparePolicies(table, chains);
+    const settings = { ...(await this.options.settings()), countsPackets, retries };
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) this.plan.ruleset.touchAll();
     this.settings = settings;
     this.followsIpvs = await this.findsIpvs(chains, isFirst);
@@ -126,13 +136,39 @@ export class IptablesDriver implements Driver<Chains> {
     return chains;
   }
 
+  /** Whether rules name timeout policies, which are there from now on. */
+  private async preparePolicies({ node }: Pick<FamilyTable, 'node'>, chains: Chains): Promise<boolean> {
+    const { policies } = this.options;
+    const names = this.policyNames(this.plan.view.frontends());
+    const isWanted = hasRetries(node, this.plan.view.frontends());
+    this.policyLosses = [];
+    if (!isWanted && !chains.some(({ table, name }) => table === 'raw' && isOwnChain(table, name))) return false;
+    const losses = await policies.prepare(names, chains);
+    this.policyLosses = losses ?? [];
+    return isWanted && losses !== null;
+  }
+
+  /** Policies that rules of these frontends name. */
+  private policyNames(frontends: Iterable<FrontendPlan>): ReadonlySet<string> {
+    const { retryTimes } = this.plan.view.node;
+    const names = new Set<string>();
+    for (const frontend of frontends) {
+      const name = policyOf(frontend, retryTimes);
+      if (name !== null) names.add(name);
+    }
+    return names;
+  }
+
   /** What was on its way when its answer was lost is not missed. */
   losses(listing: Chains): readonly string[] {
     const { acknowledged, unknown } = this.chains;
-    const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
+    const jumps = hookRepairs(listing, wantedHooks(false, this.settings.retries)).filter(
+      ({ verb }) => verb === 'insert',
+    );
     return [
       ...differences(acknowledged, listedStates(listing, isOwnChain), (id) => !unknown.has(id)),
       ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+      ...this.policyLosses,
     ];
   }
 
@@ -143,19 +179,24 @@ export class IptablesDriver implements Driver<Chains> {
     this.chains.readBackAll(listed);
     if (isFirst) this.takeOver(listing, keeps);
     groups.hideDamaged();
-    this.jumps = hookOperations(listing, table.node);
+    this.jumps = hookOperations(listing, table.node, this.settings);
     return keeps && view.isAdopting;
   }
 
-  async deliver({ table, full, isFirst }: SyncScope): Promise<Delivered | null> {
+  async deliver({ table, change, full, isFirst }: SyncScope): Promise<Delivered | null> {
     // Others use the guard too, so it is not among our chains.
     const lacksGuard = table.node.nodePortsOnLoopback && !this.guardsLoopback;
-    if (lacksGuard && !full) return null;
+    if (!full && (lacksGuard || (await this.lacksRetries(table, change)))) return null;
     const { writer, groups } = this.plan;
     const jumps = full ? this.jumps : [];
     const refused = await groups.bringPending(!full, jumps);
     // Others may have removed chains that the stream refers to.
     if (refused !== null && !full) return null;
+    if (refused?.table === 'raw') {
+      // Forwarding does not depend on it: everything is written once more without.
+      this.options.policies.giveUp(`table raw is refused: ${messageOf(refused.error)}`);
+      return null;
+    }
     if (refused !== null) await this.blame(refused, jumps, isFirst);
     await groups.restore();
     const released = await groups.bringDue();
@@ -166,9 +207,24 @@ export class IptablesDriver implements Driver<Chains> {
     return { sent: { ...sent, elementOperations: 0 }, released: [...released] };
   }
 
+  /** Makes the timeout policies that a change calls for. Answers whether rules do not name any yet and should. */
+  private async lacksRetries({ node }: FamilyTable, change: TableChange): Promise<boolean> {
+    const { policies } = this.options;
+    if (policies.isLacking) return false;
+    const { view } = this.plan;
+    const changed = change.node
+      ? [...view.frontends()]
+      : [...change.frontends].flatMap((key) => view.frontend(key) ?? []);
+    if (!this.settings.retries) return hasRetries(node, changed);
+    await policies.add(this.policyNames(changed));
+    return false;
+  }
+
   async tidy({ full }: SyncScope, { released }: Delivered): Promise<Tidied> {
     const isDue = full || (released?.length ?? 0) > 0;
     const problems = isDue ? await this.plan.writer.tidyUp() : [];
+    // Rules that named them are gone by now.
+    if (full) await this.options.policies.removeOthers(this.policyNames(this.plan.view.frontends()));
     return { problems, rules: { written: { ...this.written }, held: { ...this.chains.held } } };
   }
 
@@ -180,13 +236,14 @@ export class IptablesDriver implements Driver<Chains> {
   /** Reads back whole what a predecessor left of the groups that are pending: it stays of those that are refused. */
   private async readHeld(): Promise<void> {
     const { ledger } = this.groups;
-    const { frontends } = readBack(this.family, await this.listChains(['KUBE-']));
+    const { frontends } = readBack(this.family, await this.listChains(['KUBE-']), this.plan.view.node);
     const held = groupsOf(frontends.values(), this.plan.view.node);
     for (const hash of [...ledger.pending()]) ledger.readBack(hash, held.get(hash));
   }
 
   /** Large rulesets take seconds to list, so they are listed for a share of the time. */
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
+    if (await this.options.policies.differ()) return true;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }
@@ -212,7 +269,7 @@ export class IptablesDriver implements Driver<Chains> {
     const listing = await this.listChains([]);
     const { dropInvalid } = await this.options.settings();
     if (dropInvalid !== this.settings.dropInvalid || this.losses(listing).length > 0) return true;
-    if (hookOperations(listing, node).length > 0) return true;
+    if (hookOperations(listing, node, this.settings).length > 0) return true;
     if (await this.options.counters.isPossibleAfterAll(this.family, listing)) return true;
     const { acknowledged } = this.chains;
     return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
@@ -282,7 +339,7 @@ export class IptablesDriver implements Driver<Chains> {
   /** What a predecessor left. */
   private takeOver(listing: Chains, keeps: boolean): void {
     const { view, ruleset } = this.plan;
-    const held = readBack(this.family, listing);
+    const held = readBack(this.family, listing, view.node);
     if (keeps) this.update(this.plan, view.adopt(held));
     ruleset.adoptRefusals(held.refusals);
     this.unplanned = [...held.frontends.keys()].filter((key) => view.frontend(key) === undefined);
@@ -312,14 +369,24 @@ function textsToRead({ gaps }: FamilyTable): readonly string[] {
   return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
 }
 
-function hookOperations(listing: Chains, node: NodePlan): readonly IptablesOperation[] {
+function hookOperations(
+  listing: Chains,
+  node: NodePlan,
+  { retries }: Pick<ModeSettings, 'retries'>,
+): readonly IptablesOperation[] {
   const withFirewall = node.nodePortsOnLoopback;
   return [
-    ...hookRepairs(listing, wantedHooks(withFirewall)),
+    ...hookRepairs(listing, wantedHooks(withFirewall, retries)),
+    ...(retries ? [] : hookRemovals(listing, RETRY_HOOKS)),
     ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.ipvs),
     ...(withFirewall ? firewallOperations(listing) : []),
   ];
 }
+
+const REMEMBERED_WAIT: Limitation = {
+  of: 'mode',
+  text: 'connection attempts to Services with session affinity wait for an endpoint that does not answer until it is removed: mode iptables remembers clients by their first packet',
+};
 
 /** Chains of others that are looked into. */
 const OTHERS_CHAINS = [CHAIN.firewall, CHAIN.forward];

@@ -3,6 +3,7 @@ import type { NodePlan } from '../../plan/types.js';
 import { fixedChain, masqueradeChains, unmarkedMatch } from '../xtables/masquerade.js';
 import type { Chain } from '../xtables/rules.js';
 import { CHAIN } from './names.js';
+import { retryEntry } from './retry.js';
 import { ACCOUNT, countIn } from './packet-counters.js';
 
 /** Settings of the mode itself, beside the plan. */
@@ -14,6 +15,8 @@ export interface NodeSettings {
 export interface ModeSettings extends NodeSettings {
   /** Whether rules count packets in accounting objects. */
   readonly countsPackets: boolean;
+  /** Whether rules give attempts that may go elsewhere timeouts of their own. */
+  readonly retries: boolean;
 }
 
 /** Chains whose rules depend on the node alone. */
@@ -29,5 +32,6 @@ export function fixedChains(node: NodePlan, settings: ModeSettings): readonly Ch
         : [],
   });
   const tables: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
-  return [...masquerade, ...tables.map((table) => fixedChain(table, CHAIN.canary, []))];
+  const canaries = tables.map((table) => fixedChain(table, CHAIN.canary, []));
+  return [...masquerade, ...canaries, ...(settings.retries ? [retryEntry()] : [])];
 }

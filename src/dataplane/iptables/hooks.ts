@@ -33,9 +33,12 @@ const FIREWALL_HOOKS: readonly Hook[] = ['INPUT', 'OUTPUT'].map((chain) => ({
   text: `-j ${CHAIN.firewall}`,
 }));
 
+/** To what gives attempts that may go elsewhere their timeouts. */
+export const RETRY_HOOKS = hooksTo(CHAIN.retry, 'raw', ['PREROUTING', 'OUTPUT'], '', 'kubernetes unanswered attempts');
+
 /** The jumps that there should be. */
-export function wantedHooks(withFirewall: boolean): readonly Hook[] {
-  return [...(withFirewall ? FIREWALL_HOOKS : []), ...HOOKS];
+export function wantedHooks(withFirewall: boolean, withRetries: boolean): readonly Hook[] {
+  return [...(withFirewall ? FIREWALL_HOOKS : []), ...HOOKS, ...(withRetries ? RETRY_HOOKS : [])];
 }
 
 /** Kubelet puts the same rule in the same chain, in these very words (IT-21). */

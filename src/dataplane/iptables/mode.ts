@@ -1,6 +1,6 @@
 import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
-import { PACKET_METRICS } from './packet-counters.js';
+import { PACKET_METRICS } from './packet-metrics.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
@@ -12,7 +12,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
   traits: ({ localhostNodePorts }) => ({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
-    retriesAttempts: false,
+    retriesAttempts: 'without-affinity',
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
     balancesOnly: false,

@@ -20,6 +20,10 @@ export const CHAIN = {
   firewall: 'KUBE-FIREWALL',
   hairpin: 'KUBE-SVC-HAIRPIN',
   canary: 'KUBE-PROXY-CANARY',
+  /** Raw: gives attempts that may go elsewhere their timeouts. */
+  retry: 'KUBE-RETRY',
+  retryOf: { TCP: 'KUBE-RETRY-TCP', UDP: 'KUBE-RETRY-UDP' },
+  retryNodePorts: { TCP: 'KUBE-RETRY-TCP-NP', UDP: 'KUBE-RETRY-UDP-NP' },
 } as const;
 
 /** There for a moment, to try rules where no packet comes by. */
@@ -35,6 +39,8 @@ export const DIVISION = {
   externalNodePorts: CHAIN.externalNodePorts,
   proxyFirewall: CHAIN.proxyFirewall,
   healthChecks: CHAIN.nodePorts,
+  retry: { TCP: 'KUBE-RETRY-TCP-IP', UDP: 'KUBE-RETRY-UDP-IP' },
+  retryNodePorts: CHAIN.retryNodePorts,
 } as const;
 
 /** Beginnings of the names of chains whose rules tell which frontends there are. */
@@ -50,12 +56,14 @@ export const DISPATCH_PREFIXES: readonly string[] = [
 
 const SERVICE_CHAIN = /^KUBE-(SVC|SVL|FW|EXT|SEP|XLB)-/;
 const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)(-|$)/;
+const RAW_CHAIN = /^KUBE-RETRY(-|$)/;
 const FIXED_FILTER: readonly string[] = [CHAIN.forward, PROBE_CHAIN];
 const FIXED_NAT: readonly string[] = [CHAIN.services, CHAIN.nodePorts, CHAIN.postrouting, CHAIN.markMasquerade];
 
 /** Whether a chain is this mode's, or kube-proxy's in the same mode, to change and remove. {@link CHAIN.firewall} is not: kubelet shares it. */
 export function isOwnChain(table: IptablesTable, chain: string): boolean {
   if (chain === CHAIN.canary) return true;
+  if (table === 'raw') return chain === PROBE_CHAIN || RAW_CHAIN.test(chain);
   if (table === 'nat') return FIXED_NAT.includes(chain) || SERVICE_CHAIN.test(chain);
   return table === 'filter' && (FIXED_FILTER.includes(chain) || FILTER_CHAIN.test(chain));
 }
@@ -68,7 +76,11 @@ const HOOKED: ReadonlySet<string> = new Set([
   CHAIN.forward,
   CHAIN.proxyFirewall,
   CHAIN.postrouting,
+  CHAIN.retry,
 ]);
+
+/** Of our timeout policies: protocol and family, and seconds. */
+export const POLICY_NAME = /^K([tuTU])([0-9]{2})$/;
 
 export const IPTABLES_FOOTPRINT: Footprint = {
   nftTables: [],
@@ -79,6 +91,7 @@ export const IPTABLES_FOOTPRINT: Footprint = {
     companions: MARK_COMPANIONS,
   },
   ipvs: null,
+  isOwnPolicy: (name) => POLICY_NAME.test(name),
 };
 
 /** The 16 characters that stand for a Service port in the names of its chains. */

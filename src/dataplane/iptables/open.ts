@@ -10,6 +10,7 @@ import type { NodeSettings } from './fixed-chains.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
 import { renderTable } from './render.js';
+import { TimeoutPolicies } from './timeout-policies.js';
 import { tracesOf } from './traces.js';
 
 /** The mode at work on this host. @throws ModeError when none of the families can be served. */
@@ -27,9 +28,14 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     onTransaction(() => printTransaction(iptables, transaction));
   };
   const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
+  const policies = (family: Family): TimeoutPolicies =>
+    new TimeoutPolicies({ addon: addon.timeouts, iptables, family, flavor, sysctls: parts.conntrackTimeouts });
   return {
     families: served,
-    dataplane: (family) => new Reconciler(new IptablesDriver({ ...options, family, traces: traces(family) }), now),
+    dataplane: (family) => {
+      const ofFamily = { family, traces: traces(family), policies: policies(family) };
+      return new Reconciler(new IptablesDriver({ ...options, ...ofFamily }), now);
+    },
     own: { footprint: IPTABLES_FOOTPRINT, flavor },
     remove: null,
     watch: null,

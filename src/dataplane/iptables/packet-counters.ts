@@ -2,24 +2,13 @@ import type { Family } from '../../base/ip.js';
 import type { IptablesChainListing, IptablesFlavor, NativeAddon } from '../../native/contract.js';
 import type { PacketCounts } from '../contract.js';
 import { tryRule } from '../xtables/probe.js';
+import { INVALID_DROPPED, LOCALHOST_ACCEPTED } from './packet-metrics.js';
 
 /** Accounting objects of the kernel, by kube-proxy's names; both families share them (behaviour IT-22, IT-26, IT-47). */
 export const ACCOUNT = {
   invalidDropped: 'ct_state_invalid_dropped_pkts',
   localhostAccepted: 'localhost_nps_accepted_pkts',
 } as const;
-
-const INVALID_DROPPED = {
-  name: 'iptables_ct_state_invalid_dropped_packets_total',
-  help: 'Packets dropped on their way through because conntrack could not place them.',
-};
-const LOCALHOST_ACCEPTED = {
-  name: 'iptables_localhost_nodeports_accepted_packets_total',
-  help: 'First packets of connections to node ports on loopback.',
-};
-
-/** kube-proxy's metrics of what is counted (behaviour ME-16, ME-17). */
-export const PACKET_METRICS = [INVALID_DROPPED, LOCALHOST_ACCEPTED] as const;
 
 const MATCH = '-m nfacct --nfacct-name';
 

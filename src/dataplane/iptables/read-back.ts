@@ -1,11 +1,22 @@
+import type { RetryTimes } from '../../base/conntrack-timeouts.js';
 import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
 import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } from '../../base/ip.js';
 import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
-import type { Balance, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, Shares } from '../../plan/types.js';
+import type {
+  Balance,
+  FrontendKey,
+  FrontendKind,
+  FrontendPlan,
+  HealthCheckPlan,
+  NodePlan,
+  Shares,
+} from '../../plan/types.js';
 import { ListedRules, type ParsedRule } from '../xtables/listing.js';
 import { CHAIN, DIVISION } from './names.js';
+import { RETRY_PROTOCOLS } from './policy-names.js';
+import { retrySecondsFor } from './retry.js';
 
 /** What a listing says in the plan's terms. */
 export interface HeldRules {
@@ -20,8 +31,12 @@ export interface HeldRules {
  * Reads chains back: ours, and as far as they are like ours those of kube-proxy in the same mode. Frontends whose own chains were not listed with
  * their rules come without endpoints. A frontend without endpoints does not say how it would treat connections if it had some.
  */
-export function readBack(family: Family, listing: readonly IptablesChainListing[]): HeldRules {
-  return new Reader(family, new ListedRules(listing)).read();
+export function readBack(
+  family: Family,
+  listing: readonly IptablesChainListing[],
+  { retryTimes }: Pick<NodePlan, 'retryTimes'>,
+): HeldRules {
+  return new Reader(family, new ListedRules(listing), retryTimes).read();
 }
 
 const KINDS: readonly (readonly [string, FrontendKind])[] = [
@@ -46,13 +61,20 @@ class Reader {
   private readonly frontends = new Map<FrontendKey, FrontendPlan>();
   private readonly refusals = new Map<FrontendKey, FrontendPlan>();
   private readonly hairpin = new Set<IPAddress>();
+  /** By frontend: the timeout policy that its flows get. */
+  private readonly policies = new Map<FrontendKey, string>();
 
   constructor(
     private readonly family: Family,
     private readonly rules: ListedRules,
+    private readonly retryTimes: RetryTimes,
   ) {}
 
   read(): HeldRules {
+    for (const protocol of RETRY_PROTOCOLS) {
+      this.readPolicies(CHAIN.retryOf[protocol], DIVISION.retry[protocol], false);
+      this.readPolicies(CHAIN.retryNodePorts[protocol], DIVISION.retryNodePorts[protocol], true);
+    }
     this.readForwarded(CHAIN.services, false);
     this.readForwarded(CHAIN.nodePorts, true);
     this.readRefused(CHAIN.services, DIVISION.filterServices, 'ClusterIP');
@@ -76,6 +98,15 @@ class Reader {
   private add(key: FrontendKey, rule: ParsedRule, treatment: Treatment, isNodePort: boolean): void {
     const { kind, servicePort } = describe(rule.comment ?? '', isNodePort ? 'NodePort' : 'ExternalIP');
     this.frontends.set(key, { ...this.common(key, rule, kind), servicePort, whenEmpty: 'reject', ...treatment });
+  }
+
+  private readPolicies(chain: string, division: string, isNodePort: boolean): void {
+    for (const rule of this.rules.of('raw', chain)) {
+      const key = frontendIn(rule, isNodePort);
+      if (key !== null && rule.timeout !== null) this.policies.set(key, rule.timeout);
+      else if (rule.target !== null && divides(rule.target, division))
+        this.readPolicies(rule.target, division, isNodePort);
+    }
   }
 
   private readRefused(chain: string, division: string, kind: FrontendKind): void {
@@ -119,14 +150,15 @@ class Reader {
     FrontendPlan,
     'servicePort' | 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'affinitySeconds' | 'sourceRanges'
   > {
+    const [protocol, port] = [protocolOf(rule) ?? 'TCP', Number(rule.port)] as const;
     return {
       ...{ key, kind, family: this.family },
       address: kind === 'NodePort' ? null : hostAddress(rule.destination),
-      protocol: protocolOf(rule) ?? 'TCP',
-      port: Number(rule.port),
+      protocol,
+      port,
       clientKeys: null,
       flowEndpoints: null,
-      retrySeconds: null,
+      retrySeconds: retrySecondsFor(this.policies.get(key), { protocol, port }, this.retryTimes),
       balancerFlags: 0,
     };
   }

@@ -8,6 +8,8 @@ import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xt
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
 import { fixedChains, type ModeSettings } from './fixed-chains.js';
 import { CHAIN, DIVISION, hashIn } from './names.js';
+import { RETRY_PROTOCOLS, type RetryProtocol } from './policy-names.js';
+import { policyOf, retryRules } from './retry.js';
 import {
   dispatchRules,
   hasEndpoints,
@@ -46,6 +48,8 @@ export class Ruleset {
   private readonly unsettled = new Set<string>();
   private readonly addresses: Readonly<Record<'nat' | 'refused' | 'external' | 'firewall', Dispatch>>;
   private readonly ports: Readonly<Record<'nat' | 'external', Dispatch>>;
+  /** For flows that get timeouts of their own. */
+  private readonly retries: Readonly<Record<RetryProtocol, { readonly addresses: Dispatch; readonly ports: Dispatch }>>;
   private readonly hairpin: Dispatch;
   private readonly health: Dispatch;
   private readonly touchedGroups = new Set<string>();
@@ -78,6 +82,7 @@ export class Ruleset {
       nat: nodePorts({ table: 'nat', chain: nodePortChain, division: DIVISION.nodePorts }),
       external: nodePorts({ table: 'filter', chain: externalNodePorts, division: DIVISION.externalNodePorts }),
     };
+    this.retries = { TCP: this.retriesOf('TCP'), UDP: this.retriesOf('UDP') };
     this.hairpin = new Dispatch({
       ...{ table: 'nat', chain: CHAIN.hairpin, division: DIVISION.hairpin, tail: NOTHING },
       branches: (item) => branchesOf(parseAddress(item)),
@@ -94,7 +99,9 @@ export class Ruleset {
   update(changes: Omit<Changes, 'frontends'>): void {
     for (const address of changes.hairpinAddresses) this.hairpin.set(address, this.view.hairpinAddresses.has(address));
     if (changes.healthChecks) this.updateHealthChecks();
-    if (changes.node) this.touchAll();
+    if (!changes.node) return;
+    for (const [key, { plan }] of this.shown) this.placeRetry(key, plan);
+    this.touchAll();
   }
 
   /** Has these groups' chains and dispatch entries be so; undefined: there are none. A frontend that moves between groups is in both of them. */
@@ -207,6 +214,7 @@ export class Ruleset {
         else chains.push(chain);
       }
     }
+    if (this.fixedTouched && !this.settings().retries) gone.push(chainId('raw', CHAIN.retry));
     const noted = (): void => {
       this.note(names);
     };
@@ -243,6 +251,7 @@ export class Ruleset {
   private *dispatches(): IterableIterator<Dispatch> {
     yield* Object.values(this.addresses);
     yield* Object.values(this.ports);
+    for (const protocol of RETRY_PROTOCOLS) yield* Object.values(this.retries[protocol]);
     yield this.hairpin;
     yield this.health;
   }
@@ -254,6 +263,7 @@ export class Ruleset {
     const forwarded = plan !== undefined && hasEndpoints(plan);
     const chains = plan === undefined ? [] : [...this.outlived(plan), plan].map(refusalChain);
     const isIn = (chain: string): boolean => chains.includes(chain);
+    this.placeRetry(key, plan);
     if (parseFrontendKey(key).address === null) {
       this.ports.nat.set(key, forwarded);
       this.ports.external.set(key, isIn(CHAIN.externalNodePorts));
@@ -263,6 +273,40 @@ export class Ruleset {
     this.addresses.firewall.set(key, isIn(CHAIN.proxyFirewall));
     this.addresses.refused.set(key, isIn(CHAIN.services));
     this.addresses.external.set(key, isIn(CHAIN.external));
+  }
+
+  private placeRetry(key: FrontendKey, plan: FrontendPlan | undefined): void {
+    const { address, protocol } = parseFrontendKey(key);
+    if (protocol === 'SCTP') return;
+    const { addresses, ports } = this.retries[protocol];
+    const hasPolicy = plan !== undefined && policyOf(plan, this.view.node.retryTimes) !== null;
+    if (address !== null) {
+      addresses.set(key, hasPolicy);
+      return;
+    }
+    const { isEmpty } = ports;
+    ports.set(key, hasPolicy);
+    if (ports.isEmpty !== isEmpty) addresses.touchEntry();
+  }
+
+  private retriesOf(protocol: RetryProtocol): { readonly addresses: Dispatch; readonly ports: Dispatch } {
+    const rules = (key: FrontendKey): readonly string[] => {
+      const plan = this.shown.get(key)?.plan;
+      return plan === undefined ? [] : retryRules(plan, this.view.node);
+    };
+    const exists = (): boolean => this.settings().retries;
+    const { retryOf: entries, retryNodePorts } = CHAIN;
+    const ports = new Dispatch({
+      ...{ table: 'raw', chain: retryNodePorts[protocol], division: DIVISION.retryNodePorts[protocol] },
+      ...{ branches: portBranches, rules, tail: NOTHING, exists },
+    });
+    const tail = (): readonly string[] =>
+      ports.isEmpty ? [] : this.nodePortTail(retryNodePorts[protocol], RETRY_NODE_PORT_COMMENT);
+    const addresses = new Dispatch({
+      ...{ table: 'raw', chain: entries[protocol], division: DIVISION.retry[protocol] },
+      ...{ branches: frontendBranches, rules, tail, exists },
+    });
+    return { addresses, ports };
   }
 
   /** What refused more than the frontend does, or something else: that keeps its rules until {@link finish}. */
@@ -334,4 +378,5 @@ function hairpinRules(address: IPAddress | null): readonly string[] {
 
 const NOTHING = (): readonly string[] => [];
 const NODE_PORT_COMMENT = 'kubernetes service nodeports; NOTE: this must be the last rule in this chain';
+const RETRY_NODE_PORT_COMMENT = 'kubernetes service nodeports: unanswered attempts';
 const NODE_PORT_REFUSAL_COMMENT = 'kubernetes service nodeports without endpoints';

@@ -34,7 +34,10 @@ export function chainNames(hash: string): ChainNames {
 }
 
 /** Whether any connection to the frontend finds an endpoint. */
-export function hasEndpoints({ endpoints, localEndpoints }: FrontendPlan): boolean {
+export function hasEndpoints({
+  endpoints,
+  localEndpoints,
+}: Pick<FrontendPlan, 'endpoints' | 'localEndpoints'>): boolean {
   return endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
 }
 

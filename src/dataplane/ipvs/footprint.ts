@@ -37,6 +37,7 @@ const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
     CHAIN.noEndpoints,
   ]),
   mangle: new Set(),
+  raw: new Set(),
 };
 
 /** Chains that rules in built-in chains lead to, kube-proxy's and ours (IV-21). */

@@ -27,7 +27,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
   traits: () => ({
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
-    retriesAttempts: false,
+    retriesAttempts: 'none',
     prefersLocal: true,
     servesLocalhost: false,
     balancesOnly: false,

@@ -14,7 +14,7 @@ export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   traits: ({ kernelspace }) => ({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
-    retriesAttempts: false,
+    retriesAttempts: 'none',
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: true,

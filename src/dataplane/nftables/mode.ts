@@ -11,7 +11,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   traits: () => ({
     guardsClusterAddresses: true,
     guardsServiceAddresses: false,
-    retriesAttempts: true,
+    retriesAttempts: 'all',
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: false,

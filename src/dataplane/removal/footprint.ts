@@ -13,6 +13,8 @@ export interface Footprint {
   /** Null: none. */
   readonly chains: ChainFootprint | null;
   readonly ipvs: IpvsFootprint | null;
+  /** Whether a timeout policy of conntrack is the mode's own. Absent: none is. */
+  readonly isOwnPolicy?: (name: string) => boolean;
 }
 
 /** Of a mode that only itself can clean up after. */

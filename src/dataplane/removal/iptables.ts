@@ -10,7 +10,7 @@ import { hasLeftovers, tableRemoval } from './chains.js';
 import type { LeftoverChains, Remains } from './remains.js';
 import type { Removal } from './removal.js';
 
-const TABLES: readonly IptablesTable[] = ['mangle', 'filter', 'nat'];
+const TABLES: readonly IptablesTable[] = ['mangle', 'filter', 'nat', 'raw'];
 
 export interface IptablesPart {
   readonly iptables: Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList' | 'iptablesRestore'>;

@@ -38,6 +38,13 @@ export class Remains {
     return this.all.flatMap(({ ipvs }) => ipvs ?? [])[0] ?? null;
   }
 
+  /** Whether a timeout policy is a leftover; null: none is. */
+  get isPolicy(): ((name: string) => boolean) | null {
+    const own = this.own?.footprint.isOwnPolicy;
+    const tests = this.all.flatMap(({ isOwnPolicy }) => isOwnPolicy ?? []);
+    return own !== undefined || tests.length === 0 ? null : (name) => tests.some((test) => test(name));
+  }
+
   chainsIn(flavor: IptablesFlavor): LeftoverChains {
     const { chainFootprints } = this;
     // Chains that several modes have belong to the mode in force, in the flavour that it uses.

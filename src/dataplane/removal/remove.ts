@@ -1,5 +1,6 @@
 import type { Family } from '../../base/ip.js';
-import type { NftablesAddon, NftFamily } from '../../native/contract.js';
+import type { NftablesAddon, NftFamily, TimeoutPolicy, TimeoutsAddon } from '../../native/contract.js';
+import { isNativeError } from '../../native/errors.js';
 import type { Footprint, NftTableFootprint, OwnFootprint } from './footprint.js';
 import { removeChains, type IptablesPart } from './iptables.js';
 import { removeIpvs, type IpvsParts } from './ipvs.js';
@@ -8,6 +9,7 @@ import { Removal, type RemovalReport } from './removal.js';
 
 export interface LeftoverAddon extends IptablesPart, IpvsParts {
   readonly nftables: Pick<NftablesAddon, 'nftList' | 'nftTransact'>;
+  readonly timeouts: Pick<TimeoutsAddon, 'timeoutList' | 'timeoutDelete'>;
 }
 
 const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
@@ -36,9 +38,30 @@ export async function removeLeftovers(
     for (const table of remains.nftTables)
       await report.attempt(undefined, () => removeTable(addon, family, table, own === null, report));
   }
+  // Rules that named them are gone. Where there were none the kernel is not asked, which may load a module.
+  if (report.removed.length > 0 || own === null)
+    await report.attempt(undefined, () => removePolicies(addon, remains.isPolicy, report));
   const { ipvs, drains } = remains;
   if (ipvs !== null) await report.attempt(undefined, () => removeIpvs(addon, ipvs, drains, report));
   return report;
+}
+
+async function removePolicies(
+  { timeouts }: LeftoverAddon,
+  isPolicy: Remains['isPolicy'],
+  report: Removal,
+): Promise<void> {
+  if (isPolicy === null) return;
+  const policies = await timeouts.timeoutList().catch(noneThere);
+  const own = policies.filter(({ name }) => isPolicy(name));
+  for (const { name } of own) await timeouts.timeoutDelete(name);
+  if (own.length > 0) report.removed.push(`conntrack: ${own.length} timeout policies`);
+}
+
+/** Of a kernel that has no timeout policies. */
+function noneThere(error: unknown): readonly TimeoutPolicy[] {
+  if (isNativeError(error) && ['EINVAL', 'EOPNOTSUPP'].includes(error.errno ?? '')) return [];
+  throw error;
 }
 
 /** @param sparesOthers whether another proxy may be running, whose rules in the table then stay. */

@@ -14,6 +14,8 @@ export interface ParsedRule {
   readonly target: string | null;
   /** `10.244.1.10:80`. */
   readonly translation: string | null;
+  /** The timeout policy that new flows get. */
+  readonly timeout: string | null;
   /** How long clients are remembered. */
   readonly seconds: string | null;
   /** Whether it is for all packets that come to it: there is nothing but a target and perhaps a comment. */
@@ -44,6 +46,7 @@ export function parseRule(text: string): ParsedRule {
     comment: option('--comment'),
     target: option('-j'),
     translation: option('--to-destination'),
+    timeout: option('--timeout'),
     seconds: option('--seconds'),
     unconditional,
   };

@@ -7,7 +7,7 @@ import type {
 import type { Chain, ChainId } from './rules.js';
 
 /** Tables in the order in which a stream goes through them: refusals first, so that nothing is let through untranslated while nat is written. */
-export const TABLE_ORDER: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
+export const TABLE_ORDER: readonly IptablesTable[] = ['filter', 'nat', 'mangle', 'raw'];
 
 /** Tables that a stream has written when it comes to this one. */
 export function tablesBefore(table: IptablesTable): readonly IptablesTable[] {

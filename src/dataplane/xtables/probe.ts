@@ -1,8 +1,14 @@
-import type { IptablesAddon, IptablesFamily, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
+import type {
+  IptablesAddon,
+  IptablesFamily,
+  IptablesFlavor,
+  IptablesOperation,
+  IptablesTable,
+} from '../../native/contract.js';
 import { messageOf } from '../../base/error-message.js';
 import { refusedTable } from './failure.js';
 
-/** In filter: there for a moment, to try a rule. */
+/** There for a moment, to try a rule. */
 export const PROBE_CHAIN = 'KUBE-PROXY-PROBE';
 
 /**
@@ -14,14 +20,15 @@ export async function tryRule(
   family: IptablesFamily,
   flavor: IptablesFlavor,
   text: string,
+  table: IptablesTable = 'filter',
 ): Promise<string | null> {
-  const probe = { table: 'filter', chain: PROBE_CHAIN } as const;
+  const probe = { table, chain: PROBE_CHAIN } as const;
   const send = (operation: IptablesOperation): Promise<unknown> =>
     addon.iptablesRestore({ family, flavor, operations: [operation] });
   try {
     await send({ type: 'chain', ...probe, rules: [{ type: 'text', text }], owner: null });
   } catch (error) {
-    if (refusedTable(error, ['filter']) === null) throw error;
+    if (refusedTable(error, [table]) === null) throw error;
     return messageOf(error);
   }
   await send({ type: 'delete-chain', ...probe });

@@ -360,7 +360,7 @@ t.test('loopback is closed and opened again, and there is always a guard', async
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
-    retriesAttempts: false,
+    retriesAttempts: 'without-affinity' as const,
     servesLocalhost: false,
     balancesOnly: false,
   };

@@ -196,7 +196,7 @@ t.test('node port addresses', async (t) => {
       guardsClusterAddresses: false,
       guardsServiceAddresses: false,
       prefersLocal: false,
-      retriesAttempts: false,
+      retriesAttempts: 'without-affinity' as const,
       servesLocalhost,
       balancesOnly: false,
     };

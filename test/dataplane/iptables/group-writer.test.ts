@@ -25,7 +25,7 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   let time = 0;
   const now = (): number => time;
   const [groups, chains] = [new ServiceGroups(now), new ChainLedger(now)];
-  const ruleset = new Ruleset(rig.table, () => ({ dropInvalid: false, countsPackets: false }));
+  const ruleset = new Ruleset(rig.table, () => ({ dropInvalid: false, countsPackets: false, retries: false }));
   const tables = new Tables({ addon: kernel, family: 'IPv4', flavor: 'legacy', now });
   const writer = new ChainWriter({ addon: kernel, tables, ruleset, chains, followsIpvs: () => false });
   const all = new GroupWriter({ groups, ruleset, chains, writer });

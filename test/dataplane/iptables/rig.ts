@@ -1,8 +1,10 @@
+import { BUILT_IN_TIMEOUTS, type ConntrackTimeouts } from '../../../src/base/conntrack-timeouts.js';
 import type { Family } from '../../../src/base/ip.js';
 import { IptablesDriver } from '../../../src/dataplane/iptables/driver.js';
 import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
 import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
+import { TimeoutPolicies } from '../../../src/dataplane/iptables/timeout-policies.js';
 import { tracesOf } from '../../../src/dataplane/iptables/traces.js';
 import { Reconciler } from '../../../src/dataplane/reconciler.js';
 import type { IptablesFlavor, IptablesOperation } from '../../../src/native/contract.js';
@@ -21,7 +23,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
-    retriesAttempts: false,
+    retriesAttempts: 'without-affinity',
     servesLocalhost: true,
     balancesOnly: false,
     shares: 'weights',
@@ -31,6 +33,7 @@ const DEFAULTS: Partial<PlanSettings> = {
 /** One family of one process in iptables mode, on fake iptables. */
 export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   settings: NodeSettings = { dropInvalid: true };
+  timeouts: ConntrackTimeouts = BUILT_IN_TIMEOUTS;
   /** Milliseconds since the process began; every full sync comes long after what was before. */
   private now = 0;
   counters = this.ownCounters();
@@ -67,6 +70,13 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
       flavor: this.flavor,
       settings: () => Promise.resolve(this.settings),
       counters: this.counters,
+      policies: new TimeoutPolicies({
+        addon: this.kernel,
+        iptables: this.kernel,
+        family: this.family,
+        flavor: this.flavor,
+        sysctls: () => this.timeouts,
+      }),
       traces: tracesOf({ iptables: this.kernel, nftables }, this.flavor)(this.family),
       now,
     });

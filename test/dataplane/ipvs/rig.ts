@@ -18,7 +18,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
     prefersLocal: true,
-    retriesAttempts: false,
+    retriesAttempts: 'none',
     servesLocalhost: false,
     balancesOnly: false,
     shares: 'schedulers',

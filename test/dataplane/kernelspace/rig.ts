@@ -19,7 +19,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
-    retriesAttempts: false,
+    retriesAttempts: 'none',
     servesLocalhost: false,
     balancesOnly: true,
     endpointLimits: { internal: 64, external: 64 },

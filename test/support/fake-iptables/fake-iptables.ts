@@ -10,9 +10,12 @@ import type {
   IptablesOperation,
   IptablesTable,
   IptablesTransaction,
+  TimeoutPolicy,
+  TimeoutsAddon,
 } from '../../../src/native/contract.js';
 import { familyOf, type IPAddress } from '../../../src/base/ip.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
+import { KernelError } from '../fake-kernel/kernel-error.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
 import { applyOperation, checkDeletion, checkReferences, type Chains } from './chains.js';
@@ -27,6 +30,7 @@ const BUILT_IN: Readonly<Record<IptablesTable, readonly string[]>> = {
   filter: ['INPUT', 'FORWARD', 'OUTPUT'],
   nat: ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'],
   mangle: ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'],
+  raw: ['PREROUTING', 'OUTPUT'],
 };
 
 /** What can go wrong: all or the last of the tables refused, or done while the answer is lost, or a question that fails. */
@@ -42,7 +46,7 @@ const FAULTS = {
 const FAULT_RATE = 0.1;
 
 /** iptables behind the addon's contract, in memory: it refuses what iptables-restore and the kernel refuse, and whatever a test asks for. */
-export class FakeIptables implements IptablesAddon, AccountingAddon {
+export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAddon {
   readonly faults: IptablesFault[] = [];
   readonly committed: IptablesTransaction[] = [];
   /** Counts what may have changed some table, whoever did it. */
@@ -54,6 +58,12 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   flavors: readonly IptablesFlavor[] = ['legacy', 'nft'];
   /** Packets by accounting object; null: the kernel has no accounting. */
   accounts: Map<string, number> | null = null;
+  /** Timeout policies of conntrack by name; null: the kernel has none. */
+  policies: Map<string, TimeoutPolicy> | null = new Map<string, TimeoutPolicy>();
+  /** What the kernel answers to any question about policies. */
+  policyFault: string | null = null;
+  /** Whether the programs know `-j CT --timeout`. */
+  programsTime = true;
   /** Whether the programs know `-m nfacct`. */
   programsCount = true;
   /** By `recent` list: the clients that it saw, as text of their bytes, and how many seconds ago. */
@@ -268,6 +278,25 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     return this.accounts.get(name) ?? null;
   }
 
+  async timeoutList(): Promise<readonly TimeoutPolicy[]> {
+    await Promise.resolve();
+    this.checkPolicyCall();
+    return [...(this.policies?.values() ?? [])];
+  }
+
+  async timeoutSet(policy: TimeoutPolicy): Promise<void> {
+    await Promise.resolve();
+    this.checkPolicyCall();
+    this.policies?.set(policy.name, policy);
+  }
+
+  async timeoutDelete(name: string): Promise<boolean> {
+    await Promise.resolve();
+    const rules = [...this.states.values()].flatMap((tables) => [...(tables.get('raw')?.values() ?? [])].flat());
+    if (rules.some((rule) => rule.endsWith(`--timeout ${name}`))) throw kernelError('EBUSY', name);
+    return this.policies?.delete(name) ?? false;
+  }
+
   /** The kernel names the rule to the programs of nft alone. */
   private checkTaste(family: IptablesFamily, flavor: IptablesFlavor, operations: readonly IptablesOperation[]): void {
     const { refuses } = this;
@@ -292,6 +321,22 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     }
   }
 
+  private checkPolicyCall(): void {
+    const errno = this.policies === null ? 'EINVAL' : this.policyFault;
+    if (errno !== null) throw kernelError(errno, null);
+  }
+
+  private checkPolicies(family: IptablesFamily, operation: IptablesOperation): void {
+    for (const line of linesOf(family, operation)) {
+      const [, protocol, name] = /-p (tcp|udp) .*-j CT --timeout (\S+)/.exec(line) ?? [];
+      if (name === undefined) continue;
+      if (!this.programsTime) throw refusal("couldn't load target", 'CT');
+      const policy = this.policies?.get(name);
+      const isRight = policy?.family === family && policy.protocol === (protocol === 'tcp' ? 6 : 17);
+      if (!isRight) throw refusal('No such timeout policy', name);
+    }
+  }
+
   private checkSets(family: IptablesFamily, operation: IptablesOperation): void {
     for (const line of linesOf(family, operation)) {
       const set = /-m set (?:! )?--match-set (\S+)/.exec(line)?.[1];
@@ -303,7 +348,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     const key = `${family} ${flavor}`;
     let tables = this.states.get(key);
     if (tables === undefined) {
-      const names: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
+      const names: readonly IptablesTable[] = ['filter', 'nat', 'mangle', 'raw'];
       tables = new Map(names.map((table) => [table, new Map(BUILT_IN[table].map((chain) => [chain, []]))]));
       this.states.set(key, tables);
     }
@@ -325,6 +370,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         applyOperation(chains, family, operation, declared);
         this.checkAccounts(family, operation);
         this.checkSets(family, operation);
+        this.checkPolicies(family, operation);
       }
     }
     for (const operation of operations) checkDeletion(chains, operation);
@@ -381,6 +427,10 @@ function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly
     case 'delete-chain':
       return [`-X ${chain}`];
   }
+}
+
+function kernelError(errno: string, object: string | null): KernelError {
+  return new KernelError(errno, 'timeout policies', { object, index: null, element: null });
 }
 
 function digest(rules: readonly string[]): string {

@@ -1,8 +1,8 @@
-import type { AccountingAddon, IptablesAddon } from '../../../src/native/contract.js';
+import type { AccountingAddon, IptablesAddon, TimeoutsAddon } from '../../../src/native/contract.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
 
 /** A host without iptables programs. */
-export const NO_PROGRAMS: IptablesAddon & AccountingAddon = {
+export const NO_PROGRAMS: IptablesAddon & AccountingAddon & TimeoutsAddon = {
   iptablesFlavors: () => Promise.resolve([]),
   iptablesEncode: () => {
     throw absent('iptables encode');
@@ -16,6 +16,9 @@ export const NO_PROGRAMS: IptablesAddon & AccountingAddon = {
   iptablesRemembering: () => Promise.resolve(null),
   accountCreate: () => Promise.reject(absent('account create')),
   accountPackets: () => Promise.resolve(null),
+  timeoutList: () => Promise.resolve([]),
+  timeoutSet: () => Promise.reject(absent('timeout set')),
+  timeoutDelete: () => Promise.resolve(false),
 };
 
 function absent(operation: string): KernelError {

@@ -28,4 +28,14 @@ export function jumpTarget(text: string): string | null {
   return target === null || KERNEL_TARGETS.includes(target) ? null : target;
 }
 
-const KERNEL_TARGETS: readonly string[] = ['ACCEPT', 'DROP', 'RETURN', 'REJECT', 'DNAT', 'MARK', 'MASQUERADE', 'SET'];
+const KERNEL_TARGETS: readonly string[] = [
+  'ACCEPT',
+  'DROP',
+  'RETURN',
+  'REJECT',
+  'DNAT',
+  'MARK',
+  'MASQUERADE',
+  'SET',
+  'CT',
+];

@@ -45,6 +45,7 @@ export function misplacement(table: IptablesTable, text: string): string | null 
   const type = readRule(text).target?.type;
   if ((type === 'translate' || type === 'masquerade') && table !== 'nat')
     return 'addresses are translated in nat alone';
+  if (table !== 'raw' && / -j CT /.test(text)) return 'flows get other timeouts in raw alone';
   if (type === 'reject' && table !== 'filter') return 'packets are rejected in filter alone';
   return null;
 }
@@ -146,6 +147,10 @@ class Reader {
         return within(value, ({ originalDestination }) => originalDestination);
       case '--ctorigdstport':
         return ({ originalPort }) => number(originalPort) === Number(value);
+      case '--tcp-flags':
+        // It is the first packet of its connection.
+        if (`${value} ${this.value()}` !== 'FIN,SYN,RST,ACK SYN') throw this.unknown(value);
+        return () => true;
       case '--match-set': {
         const directions = this.value().split(',');
         return (packet) => packet.isInSet(value, directions, packet);
@@ -186,6 +191,10 @@ class Reader {
         // It adds an element that counts, and the packet goes on.
         this.named('--add-set');
         this.value();
+        return null;
+      case 'CT':
+        // It gives the flow other timeouts, and the packet goes on.
+        this.named('--timeout');
         return null;
       case 'ACCEPT':
         return { type: 'accept' };

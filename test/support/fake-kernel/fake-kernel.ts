@@ -28,6 +28,7 @@ import type {
   NftTransaction,
   RouteAddon,
   ServiceAddon,
+  TimeoutsAddon,
 } from '../../../src/native/contract.js';
 import { NO_PROGRAMS } from '../fake-iptables/no-programs.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
@@ -64,6 +65,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly probe: ProbeAddon = WITHOUT_PROBES;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
+  readonly timeouts: TimeoutsAddon;
   readonly faults = new Faults();
   readonly flows = new FakeFlows();
   readonly quirks: KernelQuirks;
@@ -80,10 +82,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   constructor(
     private readonly compiler: Compiler,
     quirks: Partial<KernelQuirks> = {},
-    programs: IptablesAddon & AccountingAddon = NO_PROGRAMS,
+    programs: IptablesAddon & AccountingAddon & TimeoutsAddon = NO_PROGRAMS,
   ) {
     this.iptables = programs;
     this.accounting = programs;
+    this.timeouts = programs;
     this.quirks = { lateRelease: false, withoutTimeouts: false, ...quirks };
   }
 

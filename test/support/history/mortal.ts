@@ -2,7 +2,7 @@ import type { NativeAddon } from '../../../src/native/contract.js';
 
 /** Calls that change something in the kernel. */
 const WRITES =
-  /^(?:nftTransact|iptablesRestore|accountCreate|ipvsApply|ipvsSetTimeouts|ipsetApply|addressApply|linkEnsureDummy|linkDelete|conntrackDelete|conntrackChallenge)$/;
+  /^(?:nftTransact|iptablesRestore|accountCreate|timeoutSet|timeoutDelete|ipvsApply|ipvsSetTimeouts|ipsetApply|addressApply|linkEnsureDummy|linkDelete|conntrackDelete|conntrackChallenge)$/;
 
 /** Calls that only compute, or only end with the process. */
 const HARMLESS = /^(?:nftCompile|nftEncode|nftMaxBatch|nftWatch|routeWatch|iptablesEncode|peerName|peerUser)$/;

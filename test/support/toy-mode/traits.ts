@@ -5,7 +5,7 @@ export const TOY_TRAITS: ModeTraits = {
   guardsClusterAddresses: false,
   guardsServiceAddresses: false,
   prefersLocal: false,
-  retriesAttempts: false,
+  retriesAttempts: 'none',
   servesLocalhost: false,
   balancesOnly: false,
 };
