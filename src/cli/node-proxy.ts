@@ -410,6 +410,9 @@ export class NodeProxy {
         triggerNow: () => {
           this.loop.triggerNow();
         },
+        proceed: () => {
+          this.loop.proceed();
+        },
       },
       onGuarded: () => void this.kernelValues.apply(),
       onComplete: () => {

@@ -71,6 +71,10 @@ class Telemetry implements ServiceTelemetry {
     this.times.took(family);
   }
 
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    this.times.deferred(family, services);
+  }
+
   acknowledged(sync: AcknowledgedSync): void {
     this.times.acknowledged(sync);
     for (const key of sync.changes.frontends) {

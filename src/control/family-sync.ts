@@ -110,6 +110,11 @@ export class FamilySync {
     this.complete = false;
   }
 
+  /** Whether everything has been in the kernel once, by the mode in force. */
+  get isComplete(): boolean {
+    return this.complete;
+  }
+
   get family(): Family {
     return this.parts.table.family;
   }

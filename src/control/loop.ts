@@ -42,6 +42,8 @@ export class Loop {
   /** The queued run does not wait for others' sake; nor does the retry of such a run. */
   private urgent = false;
   private urgentOwed = false;
+  /** The queued run takes what the one before it left. */
+  private continues = false;
   private fullOwed = true;
   private fullAt: number | null = null;
   private retryAt: number | null = null;
@@ -66,6 +68,15 @@ export class Loop {
     this.queuedSince ??= this.options.clock.now();
     this.urgent = true;
     this.arm();
+  }
+
+  /**
+   * The run under way leaves something to the next, which comes soon: it keeps no minimum interval, as both are parts of one, and rests no longer than after
+   * a comparison.
+   */
+  proceed(): void {
+    this.continues = true;
+    this.trigger();
   }
 
   /** These hold from the next start on. */
@@ -109,7 +120,7 @@ export class Loop {
 
   private spacedFromLast(): number {
     const { minIntervalMs } = this.intervals;
-    if (minIntervalMs === 0) return this.pacing.earliest;
+    if (minIntervalMs === 0 || this.continues) return this.pacing.earliest;
     return this.lastStart === null ? -Infinity : this.lastStart + minIntervalMs;
   }
 
@@ -122,6 +133,7 @@ export class Loop {
     this.queuedSince = null;
     this.urgentOwed ||= this.urgent;
     this.urgent = false;
+    this.continues = false;
     this.retryAt = null;
     if (full) {
       this.fullOwed = true;
@@ -138,7 +150,7 @@ export class Loop {
     if (succeeded) this.succeeded(full, finishedAt);
     else this.failed(isRetry, finishedAt);
     this.running = false;
-    this.pacing.ended({ startedAt, finishedAt, extra: succeeded && (full || urgent) });
+    this.pacing.ended({ startedAt, finishedAt, extra: succeeded && (full || urgent || this.continues) });
     this.arm();
   }
 

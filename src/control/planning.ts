@@ -11,9 +11,16 @@ const SLICE_MS = 50;
 export interface PlanningParts {
   readonly planner: Pick<Planner, 'plan'>;
   /** What is planned now, which counts as taken; null: nothing can be planned at present. */
-  readonly take: () => { readonly snapshot: Snapshot; readonly changes: StateChanges } | null;
+  readonly take: () => Taken | null;
   readonly log: Log;
   readonly clock: Clock;
+}
+
+export interface Taken {
+  readonly snapshot: Snapshot;
+  readonly changes: StateChanges;
+  /** So many entries one plan of changes has, of all Services. */
+  readonly most: number;
 }
 
 /** Whether everything could be planned; null: nothing is to be made of it, as the process ends or nothing can be planned any more. */
@@ -46,7 +53,7 @@ export class Planning {
 
   private begin(): Steps | null {
     const taken = this.parts.take();
-    return taken === null ? null : this.parts.planner.plan(taken.snapshot, taken.changes);
+    return taken === null ? null : this.parts.planner.plan(taken.snapshot, taken.changes, taken.most);
   }
 
   /** What could not be planned; null: the plan was given up; undefined: there is more to plan. */

@@ -24,6 +24,11 @@ import type { Takeover } from './takeover.js';
 
 /** After conntrack refused to remove stale flows, or a Service could not be planned. */
 const RETRY_MS = 1000;
+/**
+ * So many entries (frontends, each with its endpoints) one sync of changes has, and one Service beyond. 20,000 take mode nftables a quarter of a second; what
+ * is left follows in the next sync.
+ */
+const MOST_ENTRIES = 20_000;
 /** The log has more of them. */
 const REPAIRS_IN_EVENT = 5;
 
@@ -55,7 +60,7 @@ export interface SyncCycleParts {
   readonly log: Log;
   readonly clock: Clock;
   /** Asked for runs of the cycle. */
-  readonly loop: Pick<Loop, 'trigger' | 'triggerNow'>;
+  readonly loop: Pick<Loop, 'trigger' | 'triggerNow' | 'proceed'>;
   /** The kernel holds all IPv4 rules by other settings than before, see {@link SyncCycle.guardedBy}: what they guard may be opened. */
   readonly onGuarded: () => void;
   /** All rules have been compared with the plan. */
@@ -141,7 +146,7 @@ export class SyncCycle {
     const { observers, progress, store, health } = this.parts;
     const { ready } = store.snapshot;
     health.onsets.note('gaps', store.snapshot.gaps);
-    progress.committed(edits, ready);
+    progress.committed(edits, ready, receivedAt);
     observers.committed({ edits, receivedAt, ready, families: progress.families.map(({ family }) => family) });
     for (const family of this.families) family.committed(edits);
     this.noteEligibility();
@@ -251,14 +256,21 @@ export class SyncCycle {
     if (!this.isNodeKnown()) return null;
     progress.take();
     for (const { family } of this.families) observers.took(family);
-    return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges() };
+    // What a mode begins with is whole: it may be all that forwards.
+    const most = this.families.every(({ isComplete }) => isComplete) ? MOST_ENTRIES : Infinity;
+    return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges(), most };
   }
 
   private planned(): void {
-    const { progress, health } = this.parts;
-    progress.planned();
+    const { progress, health, observers, loop } = this.parts;
+    const { tables } = this.planner;
+    progress.planned({ IPv4: tables.IPv4.deferred, IPv6: tables.IPv6.deferred });
     this.comeBack();
-    for (const { table } of this.families) health.planned(table);
+    for (const { table, family } of this.families) {
+      health.planned(table);
+      if (table.deferred.size > 0) observers.deferred(family, table.deferred);
+    }
+    if (progress.deferred.size > 0) loop.proceed();
   }
 
   /** At once, not with the next run: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */

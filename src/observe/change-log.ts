@@ -3,7 +3,7 @@ import { FAMILIES, type Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { LogFileConfig } from '../config/audit.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
-import type { Row, RowKind } from '../state/rows.js';
+import type { ObjectKey, Row, RowKind } from '../state/rows.js';
 import type { AcknowledgedSync, Commit, CycleObserver, ResetConnections } from './cycle-observer.js';
 import { RotatedFile } from './rotated-file.js';
 
@@ -76,6 +76,16 @@ export class ChangeLog implements CycleObserver {
   took(family: Family): void {
     for (const cause of this.queued[family].values()) put(this.taken[family], cause);
     this.queued[family].clear();
+  }
+
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    const taken = this.taken[family];
+    for (const [name, cause] of taken) {
+      if (cause.service === undefined || !services.has(cause.service)) continue;
+      // What became of it since then is told.
+      if (!this.queued[family].has(name)) put(this.queued[family], cause);
+      taken.delete(name);
+    }
   }
 
   acknowledged({ report, changes, table }: Pick<AcknowledgedSync, 'report' | 'changes' | 'table'>): void {

@@ -2,6 +2,7 @@ import type { Family, IPAddress } from '../base/ip.js';
 import type { SyncReport } from '../dataplane/contract.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { Acknowledged } from '../record/progress.js';
+import type { ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
 
 /** Rows that were committed to the state. */
@@ -72,6 +73,8 @@ export interface CycleObserver {
   runBegan?(full: boolean): void;
   /** The run brings a family everything that was committed so far. */
   took?(family: Family): void;
+  /** Of what was taken, the plan leaves a family's changes of these Services to the next run. */
+  deferred?(family: Family, services: ReadonlySet<ObjectKey>): void;
   /** The plan is made, or as much of it as can be. */
   planned?(): void;
   /** A family's sync begins. @param suspected external changes of its rules are known. */
@@ -119,6 +122,10 @@ export class CycleObservers implements Required<CycleObserver> {
 
   took(family: Family): void {
     for (const each of this.observers) each.took?.(family);
+  }
+
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    for (const each of this.observers) each.deferred?.(family, services);
   }
 
   planned(): void {

@@ -92,6 +92,8 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   private readonly latest = new Map<Family, LatestSync>();
   /** When a sync was last asked for, in seconds since the epoch. */
   private queuedAt: number;
+  /** The run under way leaves something to the next. */
+  private isDivided = false;
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
   private health: Pick<HealthState, 'healthy' | 'apiHeardMs'> | null = null;
@@ -162,6 +164,16 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   committed({ edits, ready }: Pick<Commit, 'edits' | 'ready'>): void {
     for (const edit of edits) this.countEdit(edit);
     if (ready) this.queuedAt = this.seconds();
+  }
+
+  deferred(): void {
+    this.isDivided = true;
+  }
+
+  /** What is left to the next run has been queued again. */
+  runEnded(): void {
+    if (this.isDivided) this.queuedAt = this.seconds();
+    this.isDivided = false;
   }
 
   /** Reading of flows and health checks may follow, and fail. */

@@ -208,7 +208,7 @@ function ofService(
   const { frontend, local } = trace;
   const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
   // What the sources say of a Service that cannot be planned is not where its frontends are from.
-  if (frontend === null || table.unplanned.has(serviceOf(frontend))) return nothing;
+  if (frontend === null || isBehind(table, serviceOf(frontend))) return nothing;
   const [service, port] = servicePortOf(snapshot, frontend);
   if (service === null || port === null) {
     notes.push(`${frontend.servicePort} is gone; the next sync takes the frontend away`);
@@ -288,10 +288,15 @@ export function explainedEndpoint({
   };
 }
 
-/** Services that cannot be planned: the one that has the frontend, or those that would have the address. */
+/** Whether the table has a Service as it was, and not as the sources have it. */
+function isBehind({ unplanned, deferred }: ForwardingTable, service: ObjectKey): boolean {
+  return unplanned.has(service) || deferred.has(service);
+}
+
+/** Services that are not planned as they are: the one that has the frontend, or those that would have the address. */
 function aboutUnplanned(
   snapshot: Snapshot,
-  { unplanned }: ForwardingTable,
+  { unplanned, deferred }: ForwardingTable,
   frontend: FrontendPlan | null,
   destination: IPAddress,
 ): readonly string[] {
@@ -300,11 +305,16 @@ function aboutUnplanned(
     const ingress = service?.loadBalancerIngress.map(({ address }) => address) ?? [];
     return [...(service?.clusterIPs ?? []), ...(service?.externalIPs ?? []), ...ingress].includes(destination);
   };
-  return [...unplanned].flatMap(([key, reason]) =>
-    (frontend === null ? has(key) : serviceOf(frontend) === key)
-      ? [`Service ${key} cannot be planned, so it is as it was, which is tried again: ${reason}`]
-      : [],
-  );
+  const isAbout = (key: ObjectKey): boolean => (frontend === null ? has(key) : serviceOf(frontend) === key);
+  const failed = [...unplanned].filter(([key]) => isAbout(key));
+  return [
+    ...failed.map(
+      ([key, reason]) => `Service ${key} cannot be planned, so it is as it was, which is tried again: ${reason}`,
+    ),
+    ...[...deferred]
+      .filter(isAbout)
+      .map((key) => `Service ${key} has changed, and a sync that follows soon takes that: it is as it was`),
+  ];
 }
 
 /** The Service of a Service port. Neither names nor namespaces have a colon. */

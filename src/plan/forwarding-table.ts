@@ -37,6 +37,8 @@ export class ForwardingTable implements FamilyTable {
   gaps = false;
   /** Services that could not be planned, and why: the table has them as they were. */
   readonly unplanned = new Map<ObjectKey, string>();
+  /** Services whose change is left to a later plan: the table has them as they were. */
+  deferred: ReadonlySet<ObjectKey> = new Set();
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();

@@ -6,7 +6,10 @@ import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { slotDemand } from './balance.js';
 import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
+import { frontendCount } from './frontend-count.js';
+import { endpointWeight } from './frontend-limit.js';
 import { planNode } from './node-plan.js';
+import { PlanQueue } from './plan-queue.js';
 import { SelectionMemory } from './selection-memory.js';
 import { SlotBudget } from './slot-budget.js';
 import { SlowStart, type Warming } from './slow-start.js';
@@ -21,6 +24,7 @@ export class Planner {
   private readonly selections: Readonly<Record<Family, SelectionMemory>>;
   private readonly budgets: Readonly<Record<Family, SlotBudget>>;
   private readonly starts: Readonly<Record<Family, SlowStart>>;
+  private readonly queues: Readonly<Record<Family, PlanQueue>> = { IPv4: new PlanQueue(), IPv6: new PlanQueue() };
   private facts: NodeFacts;
   /** Grows when settings change. */
   private revision = 0;
@@ -68,10 +72,13 @@ export class Planner {
    * of the state from then on has to be planned again, whether or not it was seen. A plan that is not brought to its end is made up for by the next one.
    * A Service that cannot be planned keeps no other from it, and is tried again with the next plan.
    *
+   * Only a plan of changes is divided: not while a source is not synced, as what the tables do not name is told from what they name.
+   *
+   * @param most so many entries, of all Services that changed, are planned; what is beyond is {@link ForwardingTable.deferred} to the next plan.
    * @returns why, one for each; null: settings changed, so that this plan is given up.
    * @throws when that is all that can be said; the changes are not lost.
    */
-  *plan(snapshot: Snapshot, changes: StateChanges): Generator<undefined, readonly Error[] | null> {
+  *plan(snapshot: Snapshot, changes: StateChanges, most = Infinity): Generator<undefined, readonly Error[] | null> {
     const { revision } = this;
     const stale = this.planned !== revision;
     this.planned = null;
@@ -82,14 +89,20 @@ export class Planner {
     const failures: Error[] = [];
     for (const family of FAMILIES) {
       const table = this.tables[family];
+      const queue = this.queues[family];
+      const isWhole = table.gaps || snapshot.gaps;
       table.gaps = snapshot.gaps;
       const everything = stale || !sameFacts(family, facts, before);
       const owed = [...table.unplanned.keys()];
       table.unplanned.clear();
+      if (everything) queue.clear();
       const changed = everything
         ? allServices(snapshot, table)
         : new Set([...owed, ...changes.services[family], ...this.starts[family].due(this.now())]);
-      for (const key of this.withSlots(family, snapshot, changed)) {
+      queue.add(this.withSlots(family, snapshot, changed));
+      const taken = queue.take(everything || isWhole ? Infinity : most, (key) => this.size(family, snapshot, key));
+      table.deferred = queue.rest;
+      for (const key of taken) {
         failures.push(...this.planService(family, snapshot, key));
         yield;
         if (this.revision !== revision) return null;
@@ -110,6 +123,18 @@ export class Planner {
     }
     const decided = budget.decide();
     return decided.length === 0 ? changed : new Set([...changed, ...decided]);
+  }
+
+  /** Entries of a Service at most: its frontends, each with its endpoints, as it was planned or as it asks for. */
+  private size(family: Family, snapshot: Snapshot, key: ObjectKey): number {
+    const { frontends: most, entries } = this.settings.limits;
+    let held = 0;
+    for (const { endpoints } of this.tables[family].plan(key)?.frontends ?? []) held += 1 + endpoints.count;
+    const service = snapshot.service(key);
+    if (service === undefined) return held;
+    const frontends = Math.min(frontendCount(family, service), most);
+    const endpoints = endpointWeight(family, snapshot.slicesOf(key));
+    return Math.max(held, frontends + Math.min(frontends * endpoints, Math.max(entries, endpoints)));
   }
 
   private warming(family: Family, key: ObjectKey, { balance }: ServiceRow): Warming | null {

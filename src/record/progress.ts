@@ -22,23 +22,33 @@ export interface AsideService {
 const MAX_CHANGES = 10_000;
 const MAX_TRIGGERS = 100;
 
-/** When the first of some changes came, on the clock in milliseconds. */
-interface FirstChange {
-  /** To us. */
+/** Something came that the kernel has to follow. */
+interface Change {
+  /** To us, on the clock in milliseconds. */
   readonly at: number;
   /** From whoever told of it. */
   readonly heardAt: number;
+  /** It was committed to the state, and so is measured. */
+  readonly isCommit: boolean;
+  /** Services that it concerns, apart from all others. */
+  readonly services: readonly ObjectKey[];
 }
 
 type Triggers = Map<ObjectKey, number[]>;
 
-/** Changes between two of the three points that all of them pass: queued, taken by a sync, acknowledged by the kernel. */
+/** Changes between two of the points that all of them pass: queued, taken by a sync, acknowledged by the kernel. */
 interface Changes {
-  first: FirstChange | null;
-  /** When each was committed to the state, on the clock in milliseconds. */
-  commits: number[];
+  /** The oldest first. */
+  list: Change[];
   /** When what they tell of happened in the cluster, in milliseconds since the epoch. */
   triggers: Triggers;
+}
+
+/** Objects with changes that wait for a run. */
+interface PendingObjects {
+  readonly services: Set<ObjectKey>;
+  /** How many changes of slices, by their Service. */
+  readonly slices: Map<ObjectKey, number>;
 }
 
 /** What the kernel has just acknowledged, of however many syncs. */
@@ -51,9 +61,13 @@ export interface Acknowledged {
   readonly frontends: ReadonlySet<FrontendKey>;
 }
 
-/** How far one family's changes have come. A change that was taken stays so until the kernel has acknowledged it, however many syncs fail. */
+/**
+ * How far one family's changes have come. A change that was taken stays so until the kernel has acknowledged it, however many syncs fail. One that the plan
+ * leaves to a later one waits again.
+ */
 export class FamilyProgress {
   private queued: Changes = noChanges();
+  private deferred: Changes = noChanges();
   private taken: Changes = noChanges();
   private frontends = new Set<FrontendKey>();
   private failedWith: string | null = null;
@@ -69,14 +83,19 @@ export class FamilyProgress {
 
   /** Something waits for the next sync. */
   changed(heardAt: number | null): void {
-    const at = this.clock.now();
-    this.queued.first ??= { at, heardAt: heardAt ?? at };
+    if (this.queued.list.length === 0) this.queue(heardAt, false, []);
   }
 
   /** A change that concerns the family was committed to the state. */
-  committed(): void {
-    if (this.queued.commits.length + this.taken.commits.length < MAX_CHANGES)
-      this.queued.commits.push(this.clock.now());
+  committed(services: readonly ObjectKey[], heardAt: number | null): void {
+    const { queued, deferred, taken } = this;
+    const isMeasured = queued.list.length + deferred.list.length + taken.list.length < MAX_CHANGES;
+    if (isMeasured || queued.list.length === 0) this.queue(heardAt, isMeasured, services);
+  }
+
+  private queue(heardAt: number | null, isCommit: boolean, services: readonly ObjectKey[]): void {
+    const at = this.clock.now();
+    this.queued.list.push({ at, heardAt: heardAt ?? at, isCommit, services });
   }
 
   /** @param at when it happened in the cluster, in milliseconds since the epoch. */
@@ -86,17 +105,37 @@ export class FamilyProgress {
 
   /** Of a Service that loses a slice nothing is known: its slices' times are of their last update. */
   forgetTriggers(service: ObjectKey): void {
-    this.queued.triggers.delete(service);
-    this.taken.triggers.delete(service);
+    for (const { triggers } of this.unacknowledged) triggers.delete(service);
   }
 
   /** A run begins, which takes every change queued so far; what is queued from now on is left for the next. */
   take(): void {
-    const { queued, taken } = this;
-    this.queued = noChanges();
-    taken.first ??= queued.first;
-    for (const commit of queued.commits) taken.commits.push(commit);
-    for (const [service, times] of queued.triggers) addTo(taken.triggers, service, times);
+    const { queued, deferred, taken } = this;
+    [this.queued, this.deferred] = [noChanges(), noChanges()];
+    for (const change of [...deferred.list, ...queued.list]) taken.list.push(change);
+    if (deferred.list.length > 0) taken.list.sort((one, other) => one.at - other.at);
+    for (const { triggers } of [deferred, queued])
+      for (const [service, times] of triggers) addTo(taken.triggers, service, times);
+  }
+
+  /** The plan leaves these Services to a later one: what concerns them is not taken any more. */
+  defer(services: ReadonlySet<ObjectKey>): void {
+    const { taken, deferred } = this;
+    const [first] = taken.list;
+    if (services.size === 0 || first === undefined) return;
+    const named = new Set<ObjectKey>();
+    const concerns = (change: Change): boolean => change.services.some((service) => services.has(service));
+    deferred.list = taken.list.filter(concerns);
+    for (const change of deferred.list) for (const service of change.services) named.add(service);
+    // Of one whose change is not remembered it is only known that it is not older than the first.
+    if ([...services].some((service) => !named.has(service)))
+      deferred.list.unshift({ ...first, isCommit: false, services: [...services] });
+    taken.list = taken.list.filter((change) => !concerns(change));
+    for (const service of services) {
+      const times = taken.triggers.get(service);
+      if (times !== undefined) deferred.triggers.set(service, times);
+      taken.triggers.delete(service);
+    }
   }
 
   /** A sync begins, with what these are to be by what was taken. */
@@ -112,14 +151,15 @@ export class FamilyProgress {
     this.taken = noChanges();
     this.frontends = new Set();
     this.updatedAt = this.wallClock();
-    const { first, commits, triggers } = taken;
-    return { heardAt: first?.heardAt ?? null, commits, triggers: [...triggers.values()].flat(), frontends };
+    const commits = taken.list.flatMap(({ isCommit, at }) => (isCommit ? [at] : []));
+    const triggers = [...taken.triggers.values()].flat();
+    return { heardAt: taken.list[0]?.heardAt ?? null, commits, triggers, frontends };
   }
 
   /** The sync failed. A periodic one too then owes something: the kernel does not hold what it should. */
   failed(message: string): void {
     const at = this.clock.now();
-    this.taken.first ??= { at, heardAt: at };
+    if (this.taken.list.length === 0) this.taken.list.push({ at, heardAt: at, isCommit: false, services: [] });
     this.failedWith = message;
   }
 
@@ -145,12 +185,16 @@ export class FamilyProgress {
 
   /** Since when something is not acknowledged, on the clock in milliseconds; null: nothing is. */
   get waitingSince(): number | null {
-    return (this.taken.first ?? this.queued.first)?.at ?? null;
+    return earliest(this.unacknowledged.map(({ list }) => list[0]));
   }
 
   /** When the oldest commit that is not acknowledged was made, on the clock in milliseconds; null when there is none. */
   get oldestCommit(): number | null {
-    return this.taken.commits[0] ?? this.queued.commits[0] ?? null;
+    return earliest(this.unacknowledged.map(({ list }) => list.find(({ isCommit }) => isCommit)));
+  }
+
+  private get unacknowledged(): readonly Changes[] {
+    return [this.queued, this.deferred, this.taken];
   }
 
   /** Frontends whose change was taken and is not acknowledged. */
@@ -170,8 +214,11 @@ export class Progress {
   readonly families: readonly FamilyProgress[];
   private readonly startedAtMs: number;
   /** Of the state's changes that no run has taken. */
-  private readonly changedServices = new Set<ObjectKey>();
-  private changedSlices = 0;
+  private pending: PendingObjects = noObjects();
+  /** Of those that the last run took. */
+  private taken: PendingObjects = noObjects();
+  /** Services that the last plan left to a later one. */
+  private deferredServices: ReadonlySet<ObjectKey> = new Set();
   private begunPlans = 0;
   private endedPlans = 0;
 
@@ -187,12 +234,19 @@ export class Progress {
 
   /** Services with changes that no run has taken. */
   get pendingServices(): number {
-    return this.changedServices.size;
+    return this.pending.services.size;
   }
 
   /** Changes of slices that no run has taken. */
   get pendingSlices(): number {
-    return this.changedSlices;
+    let sum = 0;
+    for (const slices of this.pending.slices.values()) sum += slices;
+    return sum;
+  }
+
+  /** Services whose changes were taken, but are left to a later plan. */
+  get deferred(): ReadonlySet<ObjectKey> {
+    return this.deferredServices;
   }
 
   /** How many plans have begun: a change that comes now is in the next. */
@@ -215,11 +269,19 @@ export class Progress {
    * The state changed.
    *
    * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which says nothing of us.
+   * @param heardAt when that was heard of, on the clock; null: now.
    */
-  committed(edits: readonly RowEdit[], ready: boolean): void {
-    const touched = new Set<FamilyProgress>();
-    for (const edit of edits) for (const family of this.note(edit)) touched.add(family);
-    if (ready) for (const family of touched) family.committed();
+  committed(edits: readonly RowEdit[], ready: boolean, heardAt: number | null = null): void {
+    const touched = new Map<FamilyProgress, Set<ObjectKey>>();
+    for (const edit of edits) {
+      const { families, service } = this.note(edit);
+      for (const family of families) {
+        const services = touched.get(family) ?? new Set();
+        if (service !== null) services.add(service);
+        touched.set(family, services);
+      }
+    }
+    if (ready) for (const [family, services] of touched) family.committed([...services], heardAt);
   }
 
   /** Something waits for the next sync of every family. */
@@ -230,38 +292,61 @@ export class Progress {
   /** A run takes every change of the state so far. */
   take(): void {
     this.begunPlans++;
-    this.changedServices.clear();
-    this.changedSlices = 0;
+    this.taken = this.pending;
+    this.pending = noObjects();
     for (const family of this.families) family.take();
   }
 
-  /** What was taken is in the tables. */
-  planned(): void {
+  /** What was taken is in the tables, but for the Services that the plan left to a later one. */
+  planned(deferred: Readonly<Partial<Record<Family, ReadonlySet<ObjectKey>>>> = {}): void {
     this.endedPlans = this.begunPlans;
+    const all = new Set<ObjectKey>();
+    for (const family of this.families) {
+      const services = deferred[family.family] ?? new Set();
+      family.defer(services);
+      for (const service of services) all.add(service);
+    }
+    this.deferredServices = all;
+    const { services, slices } = this.taken;
+    for (const service of all) {
+      if (services.has(service)) this.pending.services.add(service);
+      this.countSlices(service, slices.get(service) ?? 0);
+    }
   }
 
-  /** Those that an edit concerns. */
-  private note({ before, after }: RowEdit): readonly FamilyProgress[] {
+  private countSlices(service: ObjectKey, count: number): void {
+    const { slices } = this.pending;
+    if (count > 0) slices.set(service, (slices.get(service) ?? 0) + count);
+  }
+
+  /** Those that an edit concerns; null: no Service apart from all others. */
+  private note({ before, after }: RowEdit): {
+    readonly families: readonly FamilyProgress[];
+    readonly service: ObjectKey | null;
+  } {
     const row = after ?? before;
     switch (row?.kind) {
       case undefined:
-        return [];
-      case 'Service':
-        this.changedServices.add(`${row.namespace}/${row.name}`);
-        return this.families;
+        return { families: [], service: null };
+      case 'Service': {
+        const service = `${row.namespace}/${row.name}`;
+        this.pending.services.add(service);
+        return { families: this.families, service };
+      }
       case 'EndpointSlice': {
+        const service = `${row.namespace}/${row.serviceName}`;
         const family = this.of(row.family);
-        return family === undefined ? [] : [this.noteSlice(family, row, after !== null)];
+        return { families: family === undefined ? [] : [this.noteSlice(family, row, after !== null)], service };
       }
       case 'Node':
       case 'ServiceCIDR':
-        return this.families;
+        return { families: this.families, service: null };
     }
   }
 
   private noteSlice(family: FamilyProgress, row: EndpointSliceRow, exists: boolean): FamilyProgress {
-    this.changedSlices++;
     const service = `${row.namespace}/${row.serviceName}`;
+    this.countSlices(service, 1);
     const at = row.lastChangeTriggerTime;
     if (!exists) family.forgetTriggers(service);
     else if (at !== null && at > this.startedAtMs) family.triggered(service, at);
@@ -269,8 +354,17 @@ export class Progress {
   }
 }
 
+function earliest(changes: readonly (Change | undefined)[]): number | null {
+  const times = changes.flatMap((change) => change?.at ?? []);
+  return times.length === 0 ? null : Math.min(...times);
+}
+
 function noChanges(): Changes {
-  return { first: null, commits: [], triggers: new Map() };
+  return { list: [], triggers: new Map() };
+}
+
+function noObjects(): PendingObjects {
+  return { services: new Set(), slices: new Map() };
 }
 
 function addTo(triggers: Triggers, service: ObjectKey, times: readonly number[]): void {

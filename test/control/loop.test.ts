@@ -262,3 +262,31 @@ t.test('a trigger from within a run is not lost', async (t) => {
   await clock.advance(100);
   t.equal(runs, 3);
 });
+
+t.test('what a run leaves to the next follows without the minimum interval, after a short rest', async (t) => {
+  const clock = new FakeClock(0);
+  const starts: number[] = [];
+  const loop: Loop = new Loop({
+    run: () => {
+      const start = clock.now();
+      starts.push(start);
+      if (starts.length > 1 && starts.length < 4) loop.proceed();
+      return new Promise((resolve) => void clock.callAt(start + 400, resolve));
+    },
+    minIntervalMs: 10_000,
+    fullIntervalMs: 1_000_000,
+    retry: { initialMs: 1, maxMs: 1, factor: 1 },
+    clock,
+    random: () => 0,
+  });
+  loop.trigger();
+  await clock.advance(1);
+  loop.trigger();
+  await clock.advance(100_000);
+  t.same(starts, [0, 10_000, 10_500, 11_000], 'then nothing is left');
+  loop.trigger();
+  await clock.advance(0);
+  loop.trigger();
+  await clock.advance(100_000);
+  t.same(starts.slice(4), [100_001, 110_001], 'changes keep the interval again');
+});

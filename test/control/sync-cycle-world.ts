@@ -181,7 +181,7 @@ export function world(settings = planSettings(), observer: CycleObserver = {}): 
     serviceHealth: { sync: () => Promise.resolve() },
     localAddresses: () => [],
     events: { record: (event) => events.push(event) },
-    loop: { trigger: note('trigger'), triggerNow: note('now') },
+    loop: { trigger: note('trigger'), triggerNow: note('now'), proceed: note('proceed') },
     onGuarded: note('guarded'),
     onComplete: note('complete'),
     onFatal: ({ message }) => asked.push(message),

@@ -135,6 +135,12 @@ const ROWS: readonly Row[] = [
           told: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
           event: ['TooManyFrontends', 'limit-0'] as const,
         },
+        {
+          name: 'twenty Services at the limit together',
+          objects: atTheLimit(20),
+          told: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+          event: ['TooManyFrontends', 'limit-0'] as const,
+        },
       ]),
   { name: '300 Services with timeouts of session affinity', objects: timeouts(300), told: null, event: null },
   {
@@ -252,6 +258,9 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
   const rules = await rulesByChain(lab);
   const pages = watchPages(lab, (await proxy.status()).pid, asked);
   const under = await measure(lab, proxy, [objects, objects, objects]);
+  // Large changes of others follow in syncs of their own.
+  const isDone = async () => ((await proxy.status()).pendingMs === null ? true : null);
+  t.ok(await eventually('no change waits', isDone, 120_000));
   const { families, memory } = await proxy.status();
   const texts = families.flatMap(({ conflicts, shortfalls }) => [...conflicts, ...shortfalls]);
   t.ok(told === null ? texts.length === 0 : texts.some((text) => told.test(text)), texts.join('; ').slice(0, 500));

@@ -6,6 +6,7 @@ import { ChangeLog, openChangeLog } from '../../src/observe/change-log.js';
 import { WEB, world } from '../control/sync-cycle-world.js';
 import { planSettings } from '../support/plan-settings.js';
 import { RecordingLog } from '../support/recording-log.js';
+import { largeService, largeSlice } from '../support/large-services.js';
 import { service, slice } from '../support/rows.js';
 
 interface Line {
@@ -115,4 +116,28 @@ t.test('a file that cannot be written to', async (t) => {
   t.match(await openChangeLog({ config, ...rest }), {
     problem: /^--change-log-path: \/proc\/nothing\/changes: cannot be/,
   });
+});
+
+t.test('a change that is left to a later sync is in the line of that one', async (t) => {
+  const { made, versions, lines } = scene();
+  const { cycle, upsert, dataplanes } = made;
+  await cycle.run({ full: true });
+  lines();
+  versions.set('EndpointSlice default/large-0-ipv4', '7');
+  upsert(...largeService(0), ...largeService(1), service('small'));
+  const because = async (): Promise<readonly unknown[]> => {
+    dataplanes.IPv6.next = { transactions: 0 };
+    await cycle.run({ full: false });
+    return lines().flatMap(({ because }) => because.map((cause): unknown => Reflect.get(cause, 'name')));
+  };
+  t.same(await because(), ['small']);
+  versions.set('EndpointSlice default/large-0-ipv4', '8');
+  upsert(largeSlice(0, 2));
+  dataplanes.IPv6.next = { transactions: 0 };
+  await cycle.run({ full: false });
+  const [line, ...others] = lines();
+  t.same(others, []);
+  t.match(line?.because, [{ name: 'large-0' }, { name: 'large-0-ipv4', version: '8', change: 'changed' }]);
+  t.equal(line?.because.length, 2);
+  t.same(await because(), ['large-1', 'large-1-ipv4']);
 });

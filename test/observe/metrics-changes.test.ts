@@ -108,6 +108,26 @@ t.test('what comes before all sources are complete waits for them and is not mea
   t.equal(valueOf(families, 'kubeproxy_sync_proxy_rules_service_changes_total'), 2);
 });
 
+t.test('what a sync leaves to the next is queued again when it ends', async (t) => {
+  const queued = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds';
+  const world = scene();
+  world.upsert(service('web'));
+  await world.clock.advance(1000);
+  world.metrics.deferred();
+  take(world);
+  sync(world, 'IPv4');
+  await world.clock.advance(1000);
+  world.metrics.runEnded();
+  t.equal(valueOf(await world.scrape(), queued, { ip_family: 'IPv4' }), START_MS / 1000 + 2);
+  await world.clock.advance(1000);
+  world.metrics.runEnded();
+  t.equal(
+    valueOf(await world.scrape(), queued, { ip_family: 'IPv4' }),
+    START_MS / 1000 + 2,
+    'the last one leaves nothing',
+  );
+});
+
 t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', async (t) => {
   const world = scene(['IPv4']);
   const { metrics } = world;

@@ -4,6 +4,7 @@ import { CycleObservers, type CycleObserver } from '../../src/observe/cycle-obse
 import { ProgrammingTimes } from '../../src/observe/telemetry/programming-times.js';
 import { world, WEB } from '../control/sync-cycle-world.js';
 import { planSettings } from '../support/plan-settings.js';
+import { largeService } from '../support/large-services.js';
 import { service, slice } from '../support/rows.js';
 
 interface Scene {
@@ -96,4 +97,21 @@ t.test('several may observe, each what it asks for; work is done once, within al
     ...['b audit IPv4', 'a audit IPv4', 'work'],
   ]);
   t.equal(await new CycleObservers().during('apply', 'IPv4', () => Promise.resolve(1)), 1);
+});
+
+t.test('a change that is left to a later sync waits for that', async (t) => {
+  const { made, told } = scene();
+  const { cycle, clock, upsert } = made;
+  await cycle.run({ full: true });
+  upsert(...largeService(0), ...largeService(1), service('small'));
+  const step = async (): Promise<Readonly<Record<string, string>>> => {
+    await clock.advance(1000);
+    await cycle.run({ full: false });
+    return told();
+  };
+  // The Services are of both families, and of IPv6 nothing waits.
+  const first = { small: '2 in 2.000', 'large-0': '1 in 1.000', 'large-1': '1 in 1.000' };
+  t.same(await step(), first);
+  t.same(await step(), { ...first, 'large-0': '2 in 3.000' });
+  t.same(await step(), { ...first, 'large-0': '2 in 3.000', 'large-1': '2 in 4.000' });
 });

@@ -10,8 +10,11 @@ function scene(sampled: boolean): {
   readonly reads: () => number;
   readonly run: (count: number) => void;
   readonly attributes: unknown[];
+  /** How many spans have ended. */
+  readonly ended: () => number;
 } {
   let reads = 0;
+  let ended = 0;
   const attributes: unknown[] = [];
   const span = (): Span => {
     const made: Partial<Span> = {
@@ -20,7 +23,9 @@ function scene(sampled: boolean): {
         attributes.push(given);
         return made as Span;
       },
-      end: () => undefined,
+      end: () => {
+        ended++;
+      },
     };
     return made as Span;
   };
@@ -39,7 +44,7 @@ function scene(sampled: boolean): {
       changes.committed({ edits, receivedAt: null, ready: true, families: ['IPv4'] });
     });
   };
-  return { changes, reads: () => reads, run, attributes };
+  return { changes, reads: () => reads, run, attributes, ended: () => ended };
 }
 
 t.test('changes of one turn cost as much as there are, and nothing is looked up for what is not sampled', (t) => {
@@ -52,5 +57,21 @@ t.test('changes of one turn cost as much as there are, and nothing is looked up 
   t.ok(sampled.reads() <= 2 * 5000, `${sampled.reads()} reads`);
   t.equal(sampled.attributes.length, 1000, 'so many are followed');
   t.match(sampled.attributes.at(-1), { 'k8s.object.name': 's999', 'k8s.object.resource_version': '7' });
+  t.end();
+});
+
+t.test('a change that is left to a later run ends with that', (t) => {
+  const { changes, run, ended } = scene(true);
+  run(2);
+  const first = changes.take();
+  const before = ended();
+  changes.deferred('IPv4', new Set(['default/s1']));
+  changes.arrived(first.followed, 'IPv4');
+  t.equal(ended() - before, 1);
+  const second = changes.take();
+  t.equal(second.followed.length, 1);
+  changes.arrived(second.followed, 'IPv4');
+  t.equal(ended() - before, 2);
+  t.equal(changes.take().followed.length, 0);
   t.end();
 });

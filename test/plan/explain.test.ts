@@ -26,8 +26,10 @@ class Scene {
     this.plan();
   }
 
-  plan(): void {
-    this.planner.update(this.store.snapshot, this.store.takeChanges());
+  /** @param most entries of the plan. */
+  plan(most = Infinity): void {
+    const steps = this.planner.plan(this.store.snapshot, this.store.takeChanges(), most);
+    while (steps.next().done !== true);
   }
 
   upsert(...rows: readonly Row[]): void {
@@ -382,6 +384,24 @@ t.test('a Service that cannot be planned', (t) => {
   t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), said('web'));
   t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), said('late'));
   t.same(scene.say('external', '10.96.0.3:80/TCP', 'note'), []);
+  t.end();
+});
+
+t.test('a Service whose change is left to a later sync', (t) => {
+  const scene = new Scene([service('web', { clusterIPs: ['10.96.0.1'] }), slice('web', [{ address: '10.0.0.1' }])]);
+  scene.upsert(
+    service('web', { clusterIPs: ['10.96.0.1'], affinitySeconds: 30 }),
+    service('late', { clusterIPs: ['10.96.0.2'] }),
+  );
+  scene.plan(1);
+  t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), [], 'the first is planned');
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), [
+    'Service default/web has changed, and a sync that follows soon takes that: it is as it was',
+  ]);
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'affinity'), []);
+  scene.plan(1);
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'affinity'), ['by client address, for 30 s']);
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), []);
   t.end();
 });
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { Progress } from '../../src/record/progress.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { service } from '../support/rows.js';
+import { service, slice } from '../support/rows.js';
 
 t.test('something waits from its first change until the kernel has acknowledged a sync that took it', async (t) => {
   const clock = new FakeClock(0);
@@ -48,5 +48,65 @@ t.test('what the kernel does not take is not remembered without end', (t) => {
   t.same([commits.length, triggers.length, progress.pendingServices], [10_000, 100, 1]);
   progress.take();
   t.equal(progress.pendingServices, 0);
+  t.end();
+});
+
+t.test('what a plan leaves to a later one is not acknowledged, and others are', async (t) => {
+  const clock = new FakeClock(0);
+  const progress = new Progress(['IPv4', 'IPv6'], clock, () => BigInt(clock.now()));
+  const [four, six] = progress.families;
+  const commit = (...names: readonly string[]): void => {
+    const edits = names.flatMap((name) => [
+      { before: null, after: service(name) },
+      { before: null, after: slice(name, [{ address: '10.0.0.1' }], { triggerTime: clock.now() + 1 }) },
+    ]);
+    progress.committed(edits, true, clock.now() - 1);
+  };
+  const acknowledged = (): unknown => {
+    const { heardAt, commits, triggers } = four!.acknowledge();
+    return { heardAt, commits, triggers };
+  };
+  const deferred = { IPv4: new Set(['default/large']), IPv6: new Set<string>() };
+  await clock.advance(10);
+  commit('large');
+  await clock.advance(10);
+  commit('small');
+  progress.take();
+  t.same([progress.pendingServices, progress.pendingSlices], [0, 0]);
+  progress.planned(deferred);
+  t.same([progress.pendingServices, progress.pendingSlices, [...progress.deferred]], [1, 1, ['default/large']]);
+  t.same(acknowledged(), { heardAt: 19, commits: [20], triggers: [21] }, 'the small one');
+  t.same([four?.waitingSince, four?.oldestCommit], [10, 10], 'the other waits');
+  t.same(six?.acknowledge().commits, [10, 20]);
+  t.equal(six?.waitingSince, null, 'it waits in one family only');
+
+  await clock.advance(10);
+  commit('large', 'small');
+  progress.take();
+  four?.failed('EBUSY');
+  progress.planned(deferred);
+  t.same([progress.pendingServices, progress.pendingSlices], [1, 2]);
+  t.same(acknowledged(), { heardAt: null, commits: [], triggers: [31] }, 'a commit of both waits for both');
+  t.equal(four?.waitingSince, 10);
+  progress.take();
+  progress.planned();
+  t.same(acknowledged(), { heardAt: 9, commits: [10, 30], triggers: [11, 31] });
+  t.same([four?.waitingSince, progress.pendingServices, progress.deferred.size], [null, 0, 0]);
+});
+
+t.test('a change beyond those that are remembered is not done either while it is left to a later plan', (t) => {
+  const clock = new FakeClock(5);
+  const progress = new Progress(['IPv4'], clock, () => 0n);
+  for (let i = 0; i < 10_000; i++) progress.committed([{ before: null, after: service('web') }], true);
+  progress.committed([{ before: null, after: service('large') }], true);
+  progress.take();
+  progress.planned({ IPv4: new Set(['default/large']) });
+  const [four] = progress.families;
+  t.equal(four?.acknowledge().commits.length, 10_000);
+  t.same([four?.waitingSince, four?.oldestCommit], [5, null]);
+  progress.take();
+  progress.planned();
+  t.equal(four?.acknowledge().commits.length, 0);
+  t.equal(four?.waitingSince, null);
   t.end();
 });

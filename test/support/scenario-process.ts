@@ -144,7 +144,11 @@ export class ScenarioProcess {
       serviceHealth: { sync: () => Promise.resolve() },
       localAddresses: () => story.localAddresses,
       // The story says when a pass is due.
-      loop: { trigger: () => (this.asked = true), triggerNow: () => (this.asked = true) },
+      loop: {
+        trigger: () => (this.asked = true),
+        triggerNow: () => (this.asked = true),
+        proceed: () => (this.asked = true),
+      },
       onGuarded: () => undefined,
       onComplete: () => undefined,
       onFatal: (error) => {

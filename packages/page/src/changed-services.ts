@@ -56,14 +56,15 @@ export class ChangedServices {
   /** What is to be told now; null: nothing. What has not been planned yet waits: who asked again would see what was before. */
   take(): ServicesChanged | null {
     this.noteProblems();
-    const { plans } = this.running.progress;
+    const { plans, deferred } = this.running.progress;
     const isPlanned = (at: number): boolean => at < plans || !this.running.snapshot.ready;
-    const keys = [...this.changed].filter(([, at]) => isPlanned(at)).map(([key]) => key);
+    const keys = [...this.changed].filter(([key, at]) => isPlanned(at) && !deferred.has(key)).map(([key]) => key);
     const more = this.others !== null && isPlanned(this.others);
     if (keys.length === 0 && !more && !this.membership) return null;
     const { membership } = this;
     for (const key of keys) this.changed.delete(key);
-    if (more) this.others = null;
+    // Those that a plan left to a later one may be among them.
+    if (more && deferred.size === 0) this.others = null;
     this.membership = false;
     return { keys, more, membership };
   }

@@ -48,6 +48,16 @@ export class ProgrammingTimes implements CycleObserver {
     this.queued[family].clear();
   }
 
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    const [taken, queued] = [this.taken[family], this.queued[family]];
+    for (const service of services) {
+      const at = taken.get(service);
+      if (at === undefined) continue;
+      taken.delete(service);
+      queued.set(service, at);
+    }
+  }
+
   acknowledged({ report: { family } }: Pick<AcknowledgedSync, 'report'>): void {
     const now = this.now();
     if (this.begun.has(family))

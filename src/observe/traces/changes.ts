@@ -1,7 +1,7 @@
 import type { Attributes, Context, Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
 import type { HeardObject } from '../../base/tracing.js';
-import type { Row } from '../../state/rows.js';
+import type { ObjectKey, Row } from '../../state/rows.js';
 import type { Commit } from '../cycle-observer.js';
 import { isSampled, within, type Spans } from './spans.js';
 
@@ -13,6 +13,10 @@ export interface FollowedChange {
   readonly span: Span;
   /** Those whose kernel has not acknowledged it. */
   readonly waiting: Set<Family>;
+  /** Those whose plan leaves it to the next run. */
+  readonly deferred: Set<Family>;
+  /** The Service that it is about; null: none apart from all others. */
+  readonly service: ObjectKey | null;
 }
 
 /** What a run takes. */
@@ -60,6 +64,7 @@ export class Changes {
   take(): TakenChanges {
     const { count, queued } = this;
     const followed = [...this.taken, ...queued];
+    for (const { deferred } of followed) deferred.clear();
     const [first] = followed;
     const parent = first === undefined ? this.unsampled : within(first.span);
     this.taken = followed;
@@ -69,9 +74,15 @@ export class Changes {
     return { followed, count, parent };
   }
 
+  /** Of what was taken, what is about these Services waits for the next run. */
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    for (const { service, deferred } of this.taken) if (service !== null && services.has(service)) deferred.add(family);
+  }
+
   /** A family's kernel holds them, and nothing contradicts them. */
   arrived(changes: readonly FollowedChange[], family: Family): void {
-    for (const { span, waiting } of changes) if (waiting.delete(family) && waiting.size === 0) this.spans.end(span);
+    for (const { span, waiting, deferred } of changes)
+      if (!deferred.has(family) && waiting.delete(family) && waiting.size === 0) this.spans.end(span);
     this.taken = this.taken.filter(({ waiting }) => waiting.size > 0);
   }
 
@@ -88,7 +99,7 @@ export class Changes {
     }
     span.setAttributes(this.describe(row, type));
     this.spans.record('state', within(span), at, performance.now());
-    this.queued.push({ span, waiting: new Set(concerned) });
+    this.queued.push({ span, waiting: new Set(concerned), deferred: new Set(), service: serviceOf(row) });
   }
 
   private describe(row: Row, type: string): Attributes {
@@ -107,6 +118,11 @@ export class Changes {
         : { 'k8s.object.resource_version': heard.resourceVersion, 'k8s.watch.event': heard.type }),
     };
   }
+}
+
+function serviceOf(row: Row): ObjectKey | null {
+  if (row.kind === 'Service') return `${row.namespace}/${row.name}`;
+  return row.kind === 'EndpointSlice' ? `${row.namespace}/${row.serviceName}` : null;
 }
 
 function nameOf({ kind, namespace, name }: Pick<HeardObject, 'kind' | 'namespace' | 'name'>): string {

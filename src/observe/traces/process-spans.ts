@@ -1,6 +1,7 @@
 import { ROOT_CONTEXT, SpanKind, type Context, type Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
 import type { HeardObject, RequestTrace } from '../../base/tracing.js';
+import type { ObjectKey } from '../../state/rows.js';
 import type { AcknowledgedSync, Commit, EndedSync, KernelWork } from '../cycle-observer.js';
 import type { ProcessTracing, SpanCounter } from '../tracing.js';
 import { Changes } from './changes.js';
@@ -87,6 +88,10 @@ export class ProcessSpans implements ProcessTracing {
       for (const change of followed)
         if (begins !== null || change !== first) change.span.addLink({ context: span.spanContext() });
     this.run = new RunSpans(span, followed, this.runParts());
+  }
+
+  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
+    this.changes.deferred(family, services);
   }
 
   planned(): void {
