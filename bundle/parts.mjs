@@ -33,6 +33,9 @@ const PARTS = {
     uses: ['manifests', 'selftest-scene'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
+  // Few clusters are reached so.
+  socks5: { entries: ['src/sources/kubernetes/connect/socks5.ts'], uses: [] },
+  'exec-plugin': { entries: ['src/sources/kubernetes/auth/exec-plugin.ts'], uses: [] },
   'selftest-scene': { entries: ['src/control/selftest-scene.ts'], uses: [] },
   foreign: { entries: ['src/dataplane/foreign/losses.ts', 'src/dataplane/foreign/print.ts'], uses: [] },
   // What is told of a running process, by whoever asks.

@@ -1,19 +1,17 @@
 import type { OutgoingHttpHeaders } from 'node:http';
+import { isatty } from 'node:tty';
 import type { Clock } from '../../../base/clock.js';
 import { messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
 import type { Access } from './access.js';
 import { KubeconfigError } from './errors.js';
-import {
-  EXEC_TIMEOUT_MS,
-  ExecPlugin,
-  standardInputIsTerminal,
-  type ExecCredential,
-  type ExecObserver,
-} from './exec-plugin.js';
+import type { ExecCredential, ExecObserver, ExecPlugin } from './exec-plugin.js';
 import { impersonationHeaders } from './impersonation.js';
 import { TlsTrust, type TlsClient } from './tls-trust.js';
 import { TokenFile } from './token-file.js';
+
+/** How long a credential plugin may take that asks nobody. */
+const EXEC_TIMEOUT_MS = 60_000;
 
 /** Who we are in one request. */
 export interface Identity {
@@ -46,7 +44,7 @@ export function systemSurroundings(log: Log, clock: Clock): CredentialsSurroundi
     clock,
     random: Math.random,
     wallClock: Date.now,
-    isTerminal: standardInputIsTerminal,
+    isTerminal: () => isatty(0),
     execTimeoutMs: EXEC_TIMEOUT_MS,
     log,
   };
@@ -56,7 +54,10 @@ export function systemSurroundings(log: Log, clock: Clock): CredentialsSurroundi
 export class Credentials {
   private readonly tls: TlsTrust | null;
   private readonly tokenFile: TokenFile | null;
-  private readonly exec: ExecPlugin | null;
+  /** Read once it is needed: few kubeconfigs name a plugin. Null: not yet, or there is none. */
+  private exec: ExecPlugin | null = null;
+  private readonly loadExec: () => Promise<void>;
+  private loading: Promise<void> | null = null;
   private readonly fixed: OutgoingHttpHeaders;
 
   constructor(
@@ -70,7 +71,11 @@ export class Credentials {
     this.tokenFile =
       login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, () => clock.now(), log);
     const execSurroundings = { ...surroundings, timeoutMs: surroundings.execTimeoutMs, observer };
-    this.exec = login.exec === null ? null : new ExecPlugin(login.exec, execSurroundings);
+    this.loadExec = async () => {
+      if (login.exec === null) return;
+      const { ExecPlugin } = await import('./exec-plugin.js');
+      this.exec = new ExecPlugin(login.exec, execSurroundings);
+    };
     this.fixed = impersonate === null ? {} : impersonationHeaders(impersonate);
   }
 
@@ -92,6 +97,7 @@ export class Credentials {
   async current(): Promise<Identity> {
     const { token, basic } = this.access.login;
     const fileToken = await this.tokenFile?.current();
+    await (this.loading ??= this.loadExec());
     const credential = (await this.exec?.current()) ?? null;
     const tls = (await this.tls?.current(credential?.pair ?? null)) ?? null;
     const identify = (authorization: string, renewable: Identity['renewable']): Identity => ({

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto';
 import { isAbsolute } from 'node:path';
-import { isatty } from 'node:tty';
 import { messageOf } from '../../../base/error-message.js';
 import { FileText } from '../../../base/file-text.js';
 import type { Log } from '../../../base/log.js';
@@ -45,13 +44,8 @@ export interface ExecObserver {
   certificateRotated(expiresAt: number, ageMs: number | null): void;
 }
 
-export const EXEC_TIMEOUT_MS = 60_000;
 /** Somebody is asked something. */
 const INTERACTIVE_TIMEOUT_MS = 300_000;
-
-export function standardInputIsTerminal(): boolean {
-  return isatty(0);
-}
 
 interface Held {
   readonly credential: ExecCredential;

@@ -6,7 +6,6 @@ import type { Tunnel } from '../auth/egress.js';
 import type { Proxy } from '../auth/proxy.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import { Attempt } from './attempt.js';
-import { socksConnect } from './socks5.js';
 
 /** Where to connect to, and how. */
 export interface Destination {
@@ -90,6 +89,7 @@ async function dialProxy(attempt: Attempt, destination: Destination, proxy: Prox
   const name = `proxy ${proxy.type}://${printHostPort(proxy.host, proxy.port)}`;
   const plain = await dialSocket(attempt, proxy, name, destination);
   if (proxy.type === 'socks5') {
+    const { socksConnect } = await import('./socks5.js');
     await socksConnect(attempt, plain, proxy, host, port);
     return plain;
   }
