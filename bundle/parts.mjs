@@ -48,6 +48,8 @@ const PARTS = {
     ],
     uses: ['selftest-scene'],
   },
+  // Behind those that it uses, which then know what of theirs is wanted.
+  trace: { entries: ['src/cli/trace.ts'], uses: ['foreign', 'status'] },
   // What a command is for: read where somebody asks, or where a command line is wrong.
   help: { entries: ['src/commands/entry.ts'], uses: [] },
   windows: {

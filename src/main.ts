@@ -48,31 +48,15 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   await readConfigPipe(argv);
   const loaded = await load(argv);
-  switch (loaded.command) {
-    case 'help':
-      await write((await import('./commands/entry.js')).helpOf(loaded.of));
-      return 0;
-    case 'version':
-      process.stdout.write(versionText(loaded.format));
-      return 0;
-    case 'write-config':
-      return writeConfig(loaded);
-    case 'run':
-    case 'init':
-    case 'plan':
-    case 'render':
-    case 'dump':
-    case 'diff':
-    case 'cleanup':
-    case 'explain':
-    case 'status':
-    case 'services':
-    case 'selftest':
-    case 'top':
-    case 'bugreport':
-    case 'ui':
-      return await runConfigured(loaded, argv);
+  if (loaded.command === 'help') {
+    await write((await import('./commands/entry.js')).helpOf(loaded.of));
+    return 0;
   }
+  if (loaded.command === 'version') {
+    process.stdout.write(versionText(loaded.format));
+    return 0;
+  }
+  return loaded.command === 'write-config' ? writeConfig(loaded) : await runConfigured(loaded, argv);
 }
 
 async function load(argv: readonly string[]): Promise<LoadedConfig> {
@@ -107,7 +91,7 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'selftest', 'top', 'bugreport', 'ui'].includes(command) ||
+    ['status', 'services', 'trace', 'selftest', 'top', 'bugreport', 'ui'].includes(command) ||
     (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   return log;
@@ -141,6 +125,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       return print(await explain(loaded), log);
     case 'ui':
     case 'services':
+    case 'trace':
     case 'selftest':
     case 'top':
     case 'bugreport':
@@ -153,7 +138,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   }
 }
 
-type AskingCommand = 'ui' | 'services' | 'selftest' | 'top' | 'bugreport' | 'status';
+type AskingCommand = 'ui' | 'services' | 'trace' | 'selftest' | 'top' | 'bugreport' | 'status';
 
 /** Of commands that ask the running process. */
 async function askProcess(
@@ -170,6 +155,10 @@ async function askProcess(
     case 'services': {
       const { services } = await import('./cli/services.js');
       return await services(loaded, process.stdout.isTTY, write);
+    }
+    case 'trace': {
+      const { trace } = await import('./cli/trace.js');
+      return await trace(loaded, await machine(), write);
     }
     case 'selftest': {
       const { selftest } = await import('./cli/selftest.js');

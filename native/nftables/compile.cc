@@ -18,6 +18,8 @@ constexpr std::size_t kMaxComment = 127;
 constexpr std::size_t kMaxKey = NFT_DATA_VALUE_MAXLEN;
 constexpr std::int64_t kMaxTimeout = 365LL * 24 * 3600;
 constexpr std::int64_t kMaxU32 = 0xffffffffLL;
+/// NFT_TABLE_F_OWNER, which headers before Linux 5.12 do not know.
+constexpr std::uint32_t kOwned = 2;
 
 class Compiler {
  public:
@@ -94,8 +96,13 @@ class Compiler {
   }
 
   void compile_table(Verb verb, const Cursor& at) {
-    at.only({"family", "name", "comment"});
-    push(verb, Table{comment_of(at)});
+    at.only({"family", "name", "flags", "comment"});
+    Table table;
+    const Cursor flags = at.member("flags");
+    if (flags.present() && flags.need_string() != "owner") flags.refuse("owner");
+    if (flags.present()) table.flags = kOwned;
+    table.comment = comment_of(at);
+    push(verb, std::move(table));
   }
 
   void compile_chain(Verb verb, const Cursor& at) {

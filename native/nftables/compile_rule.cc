@@ -56,6 +56,7 @@ class RuleCompiler {
     if (kind == "map") return compile_update(body, "map");
     if (kind == "counter") return push(counter(body));
     if (kind == "ct timeout") return compile_timeout_use(body);
+    if (kind == "limit") return compile_limit(body);
     body.fail("not a statement this compiler takes");
   }
 
@@ -173,34 +174,60 @@ class RuleCompiler {
 
   void compile_mangle(const Cursor& at) {
     at.only({"key", "value"});
+    if (const std::string* name = at.member("key").member("meta").member("key").string(); name != nullptr && *name == "nftrace") {
+      const std::int64_t on = at.member("value").need_number(0, 1);
+      return push(store_constant(NFT_META_NFTRACE, Bytes{static_cast<std::uint8_t>(on)}));
+    }
     const auto key = compile_operand(at.member("key"), family_);
     if (!key) return;
     if (key->load.name != "meta" || key->type->type != TypeName::kMark || key->masked()) {
-      return at.member("key").fail("only the packet mark can be set");
+      return at.member("key").fail("only the packet mark and nftrace can be set");
     }
     const Cursor value = at.member("value");
-    Statement statement;
     if (value.object() == nullptr) {
-      const auto constant = compile_constant(value, *key->type);
-      if (!constant) return;
-      Expression immediate{"immediate", {}, {}};
-      immediate.set(NFTA_IMMEDIATE_DREG, NFT_REG_1);
-      immediate.fields.push_back(Field{NFTA_IMMEDIATE_DATA, *constant});
-      statement.expressions.push_back(std::move(immediate));
-    } else {
-      const auto operand = compile_operand(value, family_);
-      if (!operand) return;
-      if (!operand->hashed.empty()) return value.fail("a hash is taken in the key of dnat's map alone");
-      if (operand->type->type != TypeName::kMark && operand->type->type != TypeName::kInteger) {
-        return value.fail("not a mark");
-      }
-      emit_loads({*operand}, 0, statement.expressions);
+      if (const auto constant = compile_constant(value, *key->type)) push(store_constant(NFT_META_MARK, *constant));
+      return;
     }
-    Expression store{"meta", {}, {}};
-    store.set(NFTA_META_KEY, NFT_META_MARK);
-    store.set(NFTA_META_SREG, NFT_REG_1);
-    statement.expressions.push_back(std::move(store));
+    const auto operand = compile_operand(value, family_);
+    if (!operand) return;
+    if (!operand->hashed.empty()) return value.fail("a hash is taken in the key of dnat's map alone");
+    if (operand->type->type != TypeName::kMark && operand->type->type != TypeName::kInteger) {
+      return value.fail("not a mark");
+    }
+    Statement statement;
+    emit_loads({*operand}, 0, statement.expressions);
+    statement.expressions.push_back(store_meta(NFT_META_MARK));
     push(std::move(statement));
+  }
+
+  static Expression store_meta(std::uint32_t key) {
+    Expression store{"meta", {}, {}};
+    store.set(NFTA_META_KEY, key);
+    store.set(NFTA_META_SREG, NFT_REG_1);
+    return store;
+  }
+
+  static Statement store_constant(std::uint32_t key, const Bytes& constant) {
+    Expression immediate{"immediate", {}, {}};
+    immediate.set(NFTA_IMMEDIATE_DREG, NFT_REG_1);
+    immediate.fields.push_back(Field{NFTA_IMMEDIATE_DATA, constant});
+    return Statement{{std::move(immediate), store_meta(key)}, {}};
+  }
+
+  // Packets, not bytes.
+  void compile_limit(const Cursor& at) {
+    at.only({"rate", "per", "burst"});
+    constexpr std::array<std::pair<std::string_view, std::uint64_t>, 3> kUnits{{{"second", 1}, {"minute", 60}, {"hour", 3600}}};
+    const Cursor per = at.member("per");
+    const std::string word = per.need_string();
+    const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& each) { return each.first == word; });
+    if (unit == kUnits.end()) return per.refuse("second, minute or hour");
+    Expression limit{"limit", {}, {}};
+    limit.set(NFTA_LIMIT_RATE, static_cast<std::uint64_t>(at.member("rate").need_number(1, INT32_MAX)));
+    limit.set(NFTA_LIMIT_UNIT, unit->second);
+    limit.set(NFTA_LIMIT_BURST, static_cast<std::uint64_t>(at.member("burst").need_number(1, INT32_MAX)));
+    limit.set(NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
+    push(std::move(limit));
   }
 
   std::uint32_t nat_flags(const Cursor& at) {

@@ -43,7 +43,7 @@ class CommandWriter {
     }
     begin(creates(verb_) ? NFT_MSG_NEWTABLE : NFT_MSG_DELTABLE, NFTA_TABLE_NAME);
     if (creates(verb_)) {
-      writer_.put_be32(NFTA_TABLE_FLAGS, 0);
+      writer_.put_be32(NFTA_TABLE_FLAGS, table.flags);
       put_user_data(writer_, NFTA_TABLE_USERDATA, comment_user_data(table.comment));
     }
     batch_.end();

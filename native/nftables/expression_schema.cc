@@ -17,7 +17,7 @@ constexpr std::array kBases{ValueName{NFT_PAYLOAD_LL_HEADER, "link"}, ValueName{
 
 constexpr std::array kMetaKeys{ValueName{NFT_META_MARK, "mark"},         ValueName{NFT_META_IIFNAME, "iifname"},
                                ValueName{NFT_META_OIFNAME, "oifname"},   ValueName{NFT_META_NFPROTO, "nfproto"},
-                               ValueName{NFT_META_L4PROTO, "l4proto"}};
+                               ValueName{NFT_META_L4PROTO, "l4proto"},  ValueName{NFT_META_NFTRACE, "nftrace"}};
 
 constexpr std::array kCtKeys{ValueName{NFT_CT_STATE, "state"},         ValueName{NFT_CT_STATUS, "status"},
                              ValueName{NFT_CT_DIRECTION, "direction"},
@@ -181,6 +181,16 @@ constexpr std::array kCounter{
     FieldSchema{.attribute = NFTA_COUNTER_PACKETS, .name = "packets", .kind = kBe64, .volatile_value = true},
 };
 
+constexpr std::array kLimitTypes{ValueName{NFT_LIMIT_PKTS, "packets"}, ValueName{NFT_LIMIT_PKT_BYTES, "bytes"}};
+
+constexpr std::array kLimit{
+    FieldSchema{.attribute = NFTA_LIMIT_RATE, .name = "rate", .kind = kBe64},
+    FieldSchema{.attribute = NFTA_LIMIT_UNIT, .name = "per-seconds", .kind = kBe64},
+    FieldSchema{.attribute = NFTA_LIMIT_BURST, .name = "burst", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_LIMIT_TYPE, .name = "type", .kind = kBe32, .names = kLimitTypes},
+    FieldSchema{.attribute = NFTA_LIMIT_FLAGS, .name = "flags", .kind = kBe32, .implied = 0},
+};
+
 constexpr std::array kObjectTypes{ValueName{NFT_OBJECT_CT_TIMEOUT, "ct-timeout"}};
 
 constexpr std::array kObjref{
@@ -197,7 +207,7 @@ constexpr std::array kSchemas{
     ExpressionSchema{"dynset", kDynset},       ExpressionSchema{"nat", kNat},
     ExpressionSchema{"masq", kMasquerade},     ExpressionSchema{"reject", kReject},
     ExpressionSchema{"counter", kCounter},     ExpressionSchema{"hash", kHash},
-    ExpressionSchema{"objref", kObjref},
+    ExpressionSchema{"objref", kObjref},       ExpressionSchema{"limit", kLimit},
 };
 
 }  // namespace

@@ -381,6 +381,27 @@ netlink::Result<TableListing, CompileError> compile_listing(Family family, std::
   return listing.take();
 }
 
+netlink::Result<std::optional<std::string>> find_rule(netlink::Socket& socket, Family family, std::string_view table,
+                                                      std::string_view chain, std::uint64_t handle) {
+  netlink::MessageWriter writer;
+  writer.begin_message(static_cast<std::uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE),
+                       static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK), kSequence, static_cast<std::uint8_t>(family));
+  writer.put_string(NFTA_RULE_TABLE, table);
+  writer.put_string(NFTA_RULE_CHAIN, chain);
+  writer.put_be64(NFTA_RULE_HANDLE, handle);
+  writer.end_message();
+  std::optional<std::string> text;
+  auto asked = socket.request(writer.take(), [&](const Message& answer) -> Status {
+    if (!is_message(answer, NFT_MSG_NEWRULE)) return Done{};
+    auto rule = read_rule(answer);
+    if (!rule.ok()) return rule.error();
+    text = rule_text(rule.value().object);
+    return Done{};
+  });
+  if (asked.ok() || asked.error().code == ENOENT) return text;
+  return asked.error();
+}
+
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name) {
   std::optional<Set> found;
   const Bytes message =

@@ -89,6 +89,10 @@ netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
 netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table,
                                                     const json::Value& commands);
 
+/// A rule as listings have it; nothing when there is none of that handle.
+netlink::Result<std::optional<std::string>> find_rule(netlink::Socket& socket, Family family, std::string_view table,
+                                                      std::string_view chain, std::uint64_t handle);
+
 /// The declaration of one set.
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name);
 

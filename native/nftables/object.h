@@ -22,6 +22,8 @@ inline const char* family_name(Family family) {
 }
 
 struct Table {
+  /// NFT_TABLE_F_*
+  std::uint32_t flags = 0;
   std::optional<std::string> comment;
 };
 

@@ -86,7 +86,8 @@ std::optional<Operand> compile_meta(const Cursor& at) {
   at.only({"key"});
   const Cursor key = at.member("key");
   const auto number = meta_key(key.need_string());
-  if (!number) {
+  // A rule may set nftrace; to match it is of no use.
+  if (!number || *number == NFT_META_NFTRACE) {
     key.refuse("mark, iifname, oifname, nfproto or l4proto");
     return std::nullopt;
   }

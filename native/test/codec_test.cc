@@ -227,7 +227,7 @@ TEST(unknown_expressions_show) {
   writer.put_string(NFTA_RULE_CHAIN, "x");
   writer.nest(NFTA_RULE_EXPRESSIONS, [&] {
     writer.nest(NFTA_LIST_ELEM, [&] {
-      writer.put_string(NFTA_EXPR_NAME, "limit");
+      writer.put_string(NFTA_EXPR_NAME, "quota");
       writer.nest(NFTA_EXPR_DATA, [&] { writer.put_be64(1, 5); });
     });
     // A known expression with an attribute beyond the schema is unknown as a whole.
@@ -241,7 +241,7 @@ TEST(unknown_expressions_show) {
   netlink::MessageReader reader(writer.bytes());
   const auto rule = read_rule(*reader.next());
   CHECK_EQUAL(rule_text(rule.value().object),
-              "[unknown(limit) 0x0c0001000000000000000005] [unknown(masq) 0x0800630000000001] "
+              "[unknown(quota) 0x0c0001000000000000000005] [unknown(masq) 0x0800630000000001] "
               "[unknown(name(0x6f6464206e616d65)) 0x]");
 }
 
@@ -281,7 +281,7 @@ TEST(kernel_defaults_do_not_show) {
   };
   const auto counter = nested("counter", [](auto& writer) { writer.put_be64(NFTA_COUNTER_PACKETS, 7); });
   CHECK_EQUAL(text("dynset", counter), "[dynset set seen with [counter]]");
-  CHECK_EQUAL(text("dynset", nested("limit", [](auto&) {})), "[dynset set seen with [unknown(limit) 0x]]");
+  CHECK_EQUAL(text("dynset", nested("quota", [](auto&) {})), "[dynset set seen with [unknown(quota) 0x]]");
   CHECK(text("dynset", nested("dynset", counter)).starts_with("[unknown(dynset) 0x"));
 }
 

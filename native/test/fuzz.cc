@@ -18,6 +18,7 @@
 #include "netlink/batch.h"
 #include "nftables/decode.h"
 #include "nftables/element_columns.h"
+#include "nftables/trace.h"
 #include "nftables/transaction.h"
 #include "route/message.h"
 #include "route/watch.h"
@@ -126,6 +127,9 @@ void read_answer(ByteView datagram) {
   ChangeReader changes("t");
   changes.read(datagram);
   static_cast<void>(changes.take().any());
+  TraceEvents trace;
+  read_trace(datagram, trace);
+  static_cast<void>(trace.any());
   route::Change links;
   route::read_change(datagram, [](std::uint32_t) { return std::string("lo"); }, links);
   const Set set = sample_set();

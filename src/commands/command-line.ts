@@ -120,6 +120,10 @@ const FROM = {
   initial: 'external',
 } as const;
 
+const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: whoever sends`, initial: '' } as const;
+const TRACED_SECONDS = { ...SECONDS, help: 'how long connections are waited for, 1 to 60', initial: '30' } as const;
+const TRACED_COUNT = { ...COUNT, help: 'how many connections are followed, 1 to 100', initial: '1' } as const;
+
 const LISTEN = {
   name: 'listen',
   type: 'string',
@@ -153,6 +157,7 @@ export const CONFIGURED_COMMANDS = {
   status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
   services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
   explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
+  trace: { flags: [TRACED_FROM, OUTPUT, TRACED_SECONDS, TRACED_COUNT], takes: 'process', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },
   bugreport: { flags: [FILE], takes: 'process', operand: 'none' },

@@ -102,6 +102,24 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       2: NO_ANSWER,
     },
   },
+  trace: {
+    summary: 'follow new connections through the rules of this node, and say what became of them',
+    operands: 'ADDRESS:PORT/PROTOCOL|SERVICE[:PORT]',
+    about: [
+      "The kernel reports each rule that applies to the first packet of a connection, in all tables, and to its answer. Each connection is compared with what explain says of it. Rules of iptables-legacy and ip_vs are not reported: what they did shows in the packet's addresses.",
+      'It needs root and CAP_NET_ADMIN, and Linux 5.12. It has a table of its own, which the kernel removes when the command ends, also when it is killed. At most 20 packets a second are followed.',
+    ],
+    examples: [
+      { line: 'pointsman trace shop/web', says: 'the next connection to a Service, whoever opens it' },
+      { line: 'pointsman trace --from 10.244.1.11 10.96.0.10:53/UDP', says: 'from a pod' },
+      { line: 'pointsman trace --from node --count 3 web.shop:http', says: 'three that this node opens' },
+    ],
+    exits: {
+      0: 'all connections that came were forwarded, as explain says',
+      1: 'one was not, or explain says otherwise',
+      2: 'none came, no process answers, packets cannot be traced, or the command line is wrong',
+    },
+  },
   selftest: {
     summary: 'send packets to Services as their clients do, and say what became of them',
     operands: '[SERVICE…]',

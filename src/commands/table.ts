@@ -10,6 +10,7 @@ const ORDER = [
   'status',
   'services',
   'explain',
+  'trace',
   'selftest',
   'top',
   'bugreport',

@@ -7,6 +7,7 @@ export const SUBCOMMANDS = [
   'status',
   'services',
   'explain',
+  'trace',
   'selftest',
   'top',
   'bugreport',

@@ -73,6 +73,15 @@ export type LoadedConfig =
       readonly output: OutputForm | 'junit';
       readonly seconds: number;
     } & Loaded)
+  /** `from`: empty: whoever sends. `count`: how many connections, of those that come within `seconds`. */
+  | ({
+      readonly command: 'trace';
+      readonly from: string;
+      readonly to: string;
+      readonly output: OutputForm;
+      readonly seconds: number;
+      readonly count: number;
+    } & Loaded)
   /** `seconds`: between two looks. `count`: how many tables; 0: until it is interrupted. `limit`: rows of each. */
   | ({
       readonly command: 'top';
@@ -184,9 +193,13 @@ export function loadLine(
   return forCommand(command, line, loaded);
 }
 
+function readOutput(line: CommandLine): OutputForm {
+  return OUTPUT_FORMS.find((form) => form === textFlag(line, 'output')) ?? 'text';
+}
+
 /** With what only this command wants to know. */
 function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
-  const output = OUTPUT_FORMS.find((form) => form === textFlag(line, 'output')) ?? 'text';
+  const output = readOutput(line);
   if (command === 'status') {
     const heapSnapshot = textFlag(line, 'heap-snapshot');
     return { command, output, heapSnapshot, watch: isFlagSet(line, 'watch'), ...loaded };
@@ -201,19 +214,12 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
       watch: isFlagSet(line, 'watch'),
       ...loaded,
     };
-  if (command === 'selftest')
-    return {
-      command,
-      services: line.operands,
-      output: textFlag(line, 'output') === 'junit' ? 'junit' : output,
-      seconds: readSeconds(line),
-      ...loaded,
-    };
+  if (command === 'selftest' || command === 'trace') return forPackets(command, line, loaded);
   if (command === 'top')
     return {
       command,
       output,
-      seconds: readSeconds(line),
+      seconds: readSmall(line, 'seconds'),
       count: numberFlag(line, 'count') ?? 0,
       sort: readOrder(line),
       endpoints: isFlagSet(line, 'endpoints'),
@@ -238,6 +244,18 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
 }
 
+/** What sends packets, or follows them. */
+function forPackets(command: 'selftest' | 'trace', line: CommandLine, loaded: Loaded): LoadedConfig {
+  const output = readOutput(line);
+  const seconds = readSmall(line, 'seconds');
+  if (command === 'selftest') {
+    const isJunit = textFlag(line, 'output') === 'junit';
+    return { command, services: line.operands, output: isJunit ? 'junit' : output, seconds, ...loaded };
+  }
+  const [from, to] = [textFlag(line, 'from'), line.operand ?? ''];
+  return { command, from, to, output, seconds, count: readSmall(line, 'count'), ...loaded };
+}
+
 const ORDERS = ['connections', 'bytes', 'refused'] as const;
 
 function readOrder(line: CommandLine): (typeof ORDERS)[number] {
@@ -247,12 +265,12 @@ function readOrder(line: CommandLine): (typeof ORDERS)[number] {
   throw new ConfigError('CONFIG_USAGE', null, [invalid('--sort', text, `must be one of ${ORDERS.join(', ')}`)]);
 }
 
-const MOST_SECONDS = 60;
+const MOST = { seconds: 60, count: 100 } as const;
 
-function readSeconds(line: CommandLine): number {
-  const seconds = numberFlag(line, 'seconds') ?? 0;
-  if (seconds >= 1 && seconds <= MOST_SECONDS) return seconds;
-  throw new ConfigError('CONFIG_USAGE', null, [invalid('--seconds', seconds, `must be 1 to ${MOST_SECONDS}`)]);
+function readSmall(line: CommandLine, name: keyof typeof MOST): number {
+  const value = numberFlag(line, name) ?? 0;
+  if (value >= 1 && value <= MOST[name]) return value;
+  throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${name}`, value, `must be 1 to ${MOST[name]}`)]);
 }
 
 /** Where the page is served: to this machine alone. */

@@ -116,6 +116,32 @@ export interface NftForeignChange {
   readonly process: string | null;
 }
 
+/** What the kernel reports of a packet that it traces (nft(8), `monitor trace`): a rule that applied to it, or the end of a base chain. */
+export interface NftTraceEvent {
+  /** The same for a packet on its way through the hooks, as far as the kernel can tell. */
+  readonly id: number;
+  readonly family: NftReadFamily;
+  readonly table: string;
+  readonly chain: string;
+  readonly type: 'rule' | 'return' | 'policy' | 'other';
+  /** Of the rule. */
+  readonly handle: number | null;
+  /** `accept`, `jump NAME` …, in nft's words. */
+  readonly verdict: string | null;
+  /** Interfaces by name. They, and the headers, are in the first event of each base chain alone. */
+  readonly input: string | null;
+  readonly output: string | null;
+  /** The first bytes of the packet's IP header, and of what follows it. */
+  readonly network: Uint8Array | null;
+  readonly transport: Uint8Array | null;
+}
+
+export interface NftTrace {
+  readonly events: readonly NftTraceEvent[];
+  /** More was reported than could be received. */
+  readonly missed: boolean;
+}
+
 /** Rejects with ERR_NETLINK, and with ERR_NFT_JSON where a command is not taken. */
 export interface NftablesAddon {
   /**
@@ -152,4 +178,13 @@ export interface NftablesAddon {
    * what ends it; it ends with the environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel refuses.
    */
   nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void;
+  /**
+   * Makes a table that lasts as long as this goes on, and calls back with what the kernel reports of packets that it traces in this network namespace,
+   * whoever asked for that; what happens until JavaScript gets to run is gathered. The transaction's table has the flag `owner`: the kernel removes it
+   * with the process, however that ends (Linux 5.12). Answers what ends it; it ends with the environment too, and does not keep the process alive. Throws
+   * ERR_NETLINK when the kernel refuses.
+   */
+  nftTrace(transaction: NftTransaction, onTrace: (trace: NftTrace) => void): () => void;
+  /** A rule as listings have it; null when there is none of that handle. */
+  nftRule(family: NftReadFamily, table: string, chain: string, handle: number): Promise<string | null>;
 }

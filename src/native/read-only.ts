@@ -6,7 +6,10 @@ import { composeAddon, type Subsystem } from './subsystems.js';
 /** The addon, but what would write succeeds without doing so. */
 export function readOnly(addon: NativeAddon): NativeAddon {
   const writing: { readonly [S in Subsystem]: Partial<NativeAddon[S]> } = {
-    nftables: { nftTransact: () => Promise.resolve({ messages: 0, bytes: 0 }) },
+    nftables: {
+      nftTransact: () => Promise.resolve({ messages: 0, bytes: 0 }),
+      nftTrace: () => () => undefined,
+    },
     conntrack: {
       conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }),
       conntrackChallenge: () => Promise.resolve({ sent: 0, failure: null }),

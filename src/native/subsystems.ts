@@ -14,6 +14,8 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     nftGeneration: true,
     nftMaxBatch: true,
     nftWatch: true,
+    nftTrace: true,
+    nftRule: true,
   },
   conntrack: {
     conntrackList: true,

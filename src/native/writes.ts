@@ -1,6 +1,7 @@
 /** Functions that change what the kernel holds. */
 export const WRITES: ReadonlySet<string> = new Set([
   'nftTransact',
+  'nftTrace',
   'conntrackDelete',
   'conntrackChallenge',
   'iptablesRestore',

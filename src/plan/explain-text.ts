@@ -1,12 +1,6 @@
 import { greatest } from '../base/extremes.js';
-import {
-  masqueradedEndpoints,
-  type ExplainedBalance,
-  type ExplainedEndpoint,
-  type ExplainedPolicy,
-  type ExplainedSource,
-  type Explanation,
-} from './explain.js';
+import type { ExplainedBalance, ExplainedEndpoint, ExplainedPolicy, ExplainedSource, Explanation } from './explain.js';
+import { masqueradedEndpoints } from './masqueraded.js';
 import type { SkippedSlice } from './candidates.js';
 import type { Exclusion } from './selection-rules.js';
 import { KIND_NAMES, printConflict } from './text.js';

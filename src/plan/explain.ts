@@ -411,10 +411,3 @@ const REFUSALS = {
   'not-local': 'this is no address of the node',
   'not-configured': 'nodePortAddresses leave this address out',
 } as const;
-
-/** Endpoints that see an address of the node in place of the sender's. */
-export function masqueradedEndpoints({ verdict, delivered }: Explanation): readonly string[] {
-  if (verdict.type !== 'forward') return [];
-  const { endpoints, masquerade, hairpin } = verdict;
-  return endpoints.filter((endpoint) => (masquerade || hairpin.includes(endpoint)) && !delivered.includes(endpoint));
-}

@@ -99,13 +99,16 @@ t.test('a wrong command line: message and usage', (t) => {
     ],
     [
       ['-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman selftest`, `pointsman top`.',
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`.',
     ],
-    [['--from=node', '--manifests', 'm'], 'unknown flag: --from; It is a flag of `pointsman explain`.'],
+    [
+      ['--from=node', '--manifests', 'm'],
+      'unknown flag: --from; It is a flag of `pointsman explain`, `pointsman trace`.',
+    ],
     [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`.'],
     [
       ['render', '-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman selftest`, `pointsman top`.',
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`.',
     ],
     [['--cleanup', 'plan'], 'unknown flag: --cleanup; It is a flag of the proxy itself.'],
     [['status', '--config=a'], 'unknown flag: --config; It is a flag of the proxy itself.'],

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #endif
 #include <array>
+#include <limits>
 #include <memory>
 
 #include "addon/argument.h"
@@ -12,7 +13,9 @@
 #include "addon/linux/environment.h"
 #include "addon/linux/json_argument.h"
 #include "addon/linux/netlink_error.h"
+#include "addon/linux/nft_failure.h"
 #include "addon/linux/simple_call.h"
+#include "addon/linux/trace.h"
 #include "addon/linux/transaction_argument.h"
 #include "addon/linux/watch.h"
 #include "addon/values.h"
@@ -29,19 +32,8 @@ constexpr const char* kElements = "nft elements";
 constexpr const char* kGeneration = "nft generation";
 constexpr const char* kBaseChains = "nft base chains";
 constexpr const char* kCompile = "nft compile";
+constexpr const char* kRule = "nft rule";
 constexpr const char* kRelease = "nft release memory";
-
-NativeError from_failure(const nftables::Failure& failure) {
-  NativeError error = from_netlink(failure.cause, kTransaction);
-  if (failure.refused_by_compiler) {
-    error.code = "ERR_NFT_JSON";
-    if (failure.operation) error.reason = "operations[" + std::to_string(*failure.operation) + "]." + error.reason;
-  }
-  error.object = failure.object;
-  error.index = failure.operation;
-  error.element = failure.element;
-  return error;
-}
 
 Napi::Value bytes_or_null(Napi::Env env, const std::optional<netlink::Bytes>& bytes) {
   if (!bytes) return env.Null();
@@ -155,7 +147,7 @@ class TransactCall final : public AsyncCall {
  private:
   void execute() override {
     auto sent = nftables::transact(transaction_, *sockets_, *watches_);
-    if (!sent.ok()) return fail(from_failure(sent.error()));
+    if (!sent.ok()) return fail(from_failure(sent.error(), kTransaction));
     ack_ = sent.value();
     transaction_ = {};
   }
@@ -278,7 +270,7 @@ Napi::Value nft_encode(const Napi::CallbackInfo& info) {
   const nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
   if (misuse.failed()) return misuse.raise();
   const auto encoded = nftables::EncodedTransaction::encode(transaction);
-  if (!encoded.ok()) return throw_native(env, from_failure(encoded.error()));
+  if (!encoded.ok()) return throw_native(env, from_failure(encoded.error(), kTransaction));
   return to_uint8_array(env, encoded.value().bytes());
 }
 
@@ -342,6 +334,20 @@ Napi::Value nft_base_chains(const Napi::CallbackInfo& info) {
       [but](netlink::Socket& socket) { return nftables::list_base_chains(socket, but); }, base_chains_value);
 }
 
+Napi::Value rule_value(Napi::Env env, const std::optional<std::string>& rule) { return text_or_null(env, rule); }
+
+Napi::Value nft_rule(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const nftables::Family family = read_family_argument(Argument(info[0], "family", misuse));
+  const std::string table = name_argument(Argument(info[1], "table", misuse));
+  const std::string chain = name_argument(Argument(info[2], "chain", misuse));
+  const std::uint32_t handle = Argument(info[3], "handle", misuse).integer(1, std::numeric_limits<std::uint32_t>::max());
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<std::optional<std::string>>::start(
+      info, kRule, sockets_of(info.Env()),
+      [=](netlink::Socket& socket) { return nftables::find_rule(socket, family, table, chain, handle); }, rule_value);
+}
+
 Napi::Value nft_generation(const Napi::CallbackInfo& info) {
   return AsyncCall::start(info.Env(), kGeneration, std::make_unique<GenerationCall>(sockets_of(info.Env())));
 }
@@ -366,6 +372,8 @@ Napi::Object nftables_functions(Napi::Env env) {
   functions.add<nft_generation>("nftGeneration");
   functions.add<nft_max_batch>("nftMaxBatch");
   functions.add<nft_watch>("nftWatch");
+  functions.add<nft_trace>("nftTrace");
+  functions.add<nft_rule>("nftRule");
   return functions.object();
 }
 

@@ -202,6 +202,14 @@ class Machine {
   }
 }
 
+/** Whether a rule rejects, whatever packet it is for. */
+export function refuses(rule: string): boolean {
+  if (/\[reject[ \]]/.test(rule)) return true;
+  return [...rule.matchAll(/\[unknown\(target\) (\w+)/g)].some(
+    ([, content = '']) => textOf(readAttributes(bytesOf(content)).get(1)) === 'REJECT',
+  );
+}
+
 /** Targets of iptables after which the next rule is met. */
 export const PASSING_TARGETS: ReadonlySet<string> = new Set([
   ...['LOG', 'NFLOG', 'MARK', 'CONNMARK', 'TCPMSS', 'CT', 'CLASSIFY', 'DSCP', 'TOS', 'TTL', 'HL', 'CHECKSUM', 'SET'],

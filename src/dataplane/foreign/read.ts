@@ -1,6 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, NftablesAddon, NftBaseChain, NftSetListing } from '../../native/contract.js';
 import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
+import { TRACE_TABLE } from '../trace/table.js';
 import { judgeIptablesRule } from './iptables-rules.js';
 import { nftJudge } from './nft-rules.js';
 import type { ForeignBase, ForeignChain, ForeignTable, Hook } from './packet.js';
@@ -13,6 +14,10 @@ const MOST_SETS = 64;
 const OUR_TABLE = 'kube-proxy';
 const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
 const HOOK = /^type (filter|route) hook (prerouting|input|forward|output|postrouting) priority (-?\d+) policy (\w+)$/;
+
+function isOurs(table: string): boolean {
+  return OURS.includes(table) || table.startsWith(TRACE_TABLE);
+}
 
 type Nft = Pick<NftablesAddon, 'nftBaseChains' | 'nftList' | 'nftElements'>;
 type Iptables = Pick<IptablesAddon, 'iptablesList'>;
@@ -38,7 +43,7 @@ export async function readForeign(addon: ForeignReading, family: Family): Promis
 async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
   const own = family === 'IPv4' ? 'ip' : 'ip6';
   const found = (await addon.nftBaseChains(OUR_TABLE)).filter(
-    (each) => (each.family === own || each.family === 'inet') && !OURS.includes(each.table) && HOOK.test(each.hook),
+    (each) => (each.family === own || each.family === 'inet') && !isOurs(each.table) && HOOK.test(each.hook),
   );
   const byTable = new Map<string, NftBaseChain[]>();
   for (const each of found) {

@@ -224,6 +224,15 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     return () => this.watches.delete(onChange);
   }
 
+  /** No packets go through here. */
+  nftTrace(): () => void {
+    return () => undefined;
+  }
+
+  nftRule(): Promise<string | null> {
+    return Promise.resolve(null);
+  }
+
   async conntrackList(filter: FlowFilter): Promise<FlowListing> {
     await Promise.resolve();
     this.failFlows('conntrack list');

@@ -1,5 +1,5 @@
 import { familyOf, parseAddress } from '../../../src/base/ip.js';
-import { masqueradedEndpoints } from '../../../src/plan/explain.js';
+import { masqueradedEndpoints } from '../../../src/plan/masqueraded.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import { contradiction } from '../scenario-checks.js';
 import { describeOutcomes, type Lab, type Outcome, type Traffic } from './lab.js';
