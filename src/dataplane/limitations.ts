@@ -7,3 +7,15 @@ export function attemptsWait(why: string): Limitation {
     text: `connection attempts wait for an endpoint that does not answer until it is removed: ${why}`,
   };
 }
+
+/** Of a mode that resets no connections to endpoints that are gone. */
+export const CONNECTIONS_GO_ON: Limitation = {
+  of: 'mode',
+  text: 'clients of a removed endpoint learn of it by their own timeouts: mode nftables resets their connections',
+};
+
+/** Of a mode in which the kernel does not count connection attempts by endpoint. */
+export const ATTEMPTS_NOT_COUNTED: Limitation = {
+  of: 'mode',
+  text: 'endpoints that do not answer are not named: modes nftables and iptables count connection attempts',
+};

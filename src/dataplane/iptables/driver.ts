@@ -6,6 +6,7 @@ import type { FamilyTable, FrontendKey, FrontendPlan, NodePlan, PacketScope, Tab
 import { messageOf } from '../../base/error-message.js';
 import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
+import { CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
@@ -80,7 +81,7 @@ export class IptablesDriver implements Driver<Chains> {
 
   get limitations(): readonly Limitation[] {
     const { limitation } = this.options.policies;
-    return limitation === null ? [REMEMBERED_WAIT] : [limitation];
+    return [limitation ?? REMEMBERED_WAIT, CONNECTIONS_GO_ON];
   }
 
   prepare(): void {

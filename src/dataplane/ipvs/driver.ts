@@ -5,7 +5,7 @@ import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
-import { attemptsWait } from '../limitations.js';
+import { ATTEMPTS_NOT_COUNTED, attemptsWait, CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { everything, type Changes } from '../table-view.js';
 import { Comparison } from './comparison.js';
@@ -87,7 +87,8 @@ export class IpvsDriver implements Driver<Look> {
     const { family, addon, flavor, now, onRules, excluded } = options;
     this.family = family;
     const withoutThem = (options.lacking ?? []).map(withoutScheduler);
-    this.limitations = [attemptsWait('mode ipvs cannot send them elsewhere'), ...withoutThem];
+    const attempts = attemptsWait('mode ipvs cannot send them elsewhere');
+    this.limitations = [attempts, CONNECTIONS_GO_ON, ATTEMPTS_NOT_COUNTED, ...withoutThem];
     this.ledgers = new Ledgers(now);
     const { services } = this.ledgers;
     // What this process made, or may have made, is a proxy's, whatever else has gone since.

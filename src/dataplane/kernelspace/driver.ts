@@ -12,7 +12,7 @@ import {
   type Tidied,
   type WaitForQuiet,
 } from '../driver.js';
-import { attemptsWait } from '../limitations.js';
+import { ATTEMPTS_NOT_COUNTED, attemptsWait, CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
 import { quarantinedFrontends } from './quarantined-frontends.js';
@@ -78,7 +78,11 @@ const ROUNDS = 3;
 /** The kernelspace mode of one family. The README of this folder says what becomes of a packet, and why. */
 export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
-  readonly limitations = [attemptsWait('mode kernelspace leaves them to Windows')];
+  readonly limitations = [
+    attemptsWait('mode kernelspace leaves them to Windows'),
+    CONNECTIONS_GO_ON,
+    ATTEMPTS_NOT_COUNTED,
+  ];
   readonly polls = 'everything';
   readonly replaces = false;
   readonly notes = null;

@@ -106,7 +106,10 @@ t.test('frontends without endpoints and those with affinity have no such rules',
   ]);
   const { limitations } = await rig.sync();
   t.same(raw(rig, 'KUBE-RETRY-TCP'), []);
-  t.match(limitations, [{ of: 'mode', text: /Services with session affinity wait/ }]);
+  t.match(limitations, [
+    { of: 'mode', text: /Services with session affinity wait/ },
+    { of: 'mode', text: /clients of a removed endpoint learn of it by their own timeouts/ },
+  ]);
   t.same(await rig.difference(), []);
 });
 

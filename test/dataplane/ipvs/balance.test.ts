@@ -120,6 +120,6 @@ t.test('what a kernel lacks for it is a limitation, and the Service has the sche
   t.equal(virtual(rig).state.scheduler, 'rr');
   t.match(
     limitations?.map(({ text }) => text),
-    [/^connection attempts/, /for hashing .* no mh$/, /for weights .* no wrr$/],
+    [/^connection attempts/, /removed endpoint/, /are not named/, /for hashing .* no mh$/, /for weights .* no wrr$/],
   );
 });
