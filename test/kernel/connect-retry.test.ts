@@ -125,10 +125,23 @@ t.test('every other state of such a flow lasts as the sysctls say, also after th
     await lab.output('pod-c', ['python3', '-c', ORDERLY, view.clusterIP(41)]);
     t.match(await ending(lab, view, 'TIME_WAIT'), /^TIME_WAIT 1(?:80[0-7]|7\d\d)$/, view.family);
   }
+  await lab.output('node', ['conntrack', '-F']);
+  const lasting = await Promise.all(
+    FAMILY_VIEWS.map((view) => lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) })),
+  );
   await setSysctls(lab, { tcp_timeout_established: 60_403 });
   await eventually('other timeouts are given', async () => ((await given(lab)).includes('60403') ? true : null));
   await eventually('and no former ones', async () => ((await given(lab)).includes('50403') ? null : true));
   await proxy.consistent();
+  for (const [index, view] of FAMILY_VIEWS.entries()) {
+    t.match(await lasting[index]?.exchange(), { name: 'remote-a' });
+    t.match(
+      await timeoutOf(lab, view, 80),
+      /^ESTABLISHED 60(?:40[0-3]|39\d)$/,
+      `${view.family}: a connection from before`,
+    );
+    await lasting[index]?.close();
+  }
   for (const view of FAMILY_VIEWS) {
     await lab.output('node', ['conntrack', '-F']);
     const connection = await lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) });

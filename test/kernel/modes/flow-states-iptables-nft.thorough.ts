@@ -1,0 +1,5 @@
+// needs: iptables, nft, conntrack
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[MODE_VARIABLE] = 'iptables-nft';
+await import('../flow-states.test.js');
