@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiObject } from '../api-objects.js';
 import { SimpleConnection } from '../api-server/connection.js';
 import { metadataOf } from '../api-server/resources.js';
@@ -14,6 +15,8 @@ const SERVICE_RANGE = '172.30.0.0/16,fd00:10:96::/112';
 /** Bookmarks come once a minute; who asks anew more often than that costs the server little. */
 const SILENCE_MS = 5000;
 
+/** The API server's own. */
+const OWN_SERVICE = 'kubernetes';
 const FIXED_FIELDS = new Set(['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'healthCheckNodePort']);
 
 /** Of kube-apiserver and etcd; one after the other, many histories happen to it. */
@@ -36,7 +39,9 @@ export class RealCluster implements Cluster {
     const directory = mkdtempSync(join(tmpdir(), 'pointsman-history-'));
     const authority = new Authority();
     const options = { programs, directory, authority, serviceRange: SERVICE_RANGE, nodeAddress: NODE_ADDRESS };
-    return new RealCluster(await KubeApiServer.start(options), authority, directory);
+    const cluster = new RealCluster(await KubeApiServer.start(options), authority, directory);
+    await cluster.untilItServesItself();
+    return cluster;
   }
 
   connect(): SimpleConnection {
@@ -88,6 +93,12 @@ export class RealCluster implements Cluster {
     for (const write of this.waiting.splice(0)) await write();
   }
 
+  /** It makes a Service for itself in its own time, which would be seen by one process and not by another. */
+  private async untilItServesItself(): Promise<void> {
+    const { path } = pathsOf({ kind: 'Service', metadata: { namespace: 'default', name: OWN_SERVICE } });
+    while ((await this.ask('GET', path)).status !== 200) await delay(10);
+  }
+
   /** Without what a history left. */
   async clear(): Promise<void> {
     await this.restore();
@@ -95,7 +106,8 @@ export class RealCluster implements Cluster {
       const namespaced = kind === 'Node' ? {} : { namespace: 'default' };
       const { collection } = pathsOf({ kind, metadata: namespaced });
       const { items } = JSON.parse((await this.ask('GET', collection)).body) as { readonly items: ApiObject[] };
-      for (const item of items) await this.ask('DELETE', pathsOf({ ...item, kind }).path);
+      const made = items.filter((item) => metadataOf(item)['name'] !== OWN_SERVICE);
+      for (const item of made) await this.ask('DELETE', pathsOf({ ...item, kind }).path);
     }
     this.node = null;
   }
