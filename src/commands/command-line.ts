@@ -120,7 +120,7 @@ const FROM = {
   initial: 'external',
 } as const;
 
-const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: whoever sends`, initial: '' } as const;
+const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: any sender`, initial: '' } as const;
 const TRACED_SECONDS = { ...SECONDS, help: 'how long connections are waited for, 1 to 60', initial: '30' } as const;
 const TRACED_COUNT = { ...COUNT, help: 'how many connections are followed, 1 to 100', initial: '1' } as const;
 

@@ -10,8 +10,8 @@ const OF_PROCESS = ['status-socket'];
 
 const READS_MANIFESTS = 'it is printed';
 const NOT_USED = 'part of the input is wrong and was left out';
-const CANNOT = 'it could not be told: the command line or the configuration is wrong';
-const NO_ANSWER = 'it could not be told: no process answers, or the command line is wrong';
+const CANNOT = 'unknown: the command line or the configuration is wrong';
+const NO_ANSWER = 'unknown: no process answers, or the command line is wrong';
 
 const ABOUT: Readonly<Record<Subcommand, About>> = {
   plan: {
@@ -47,7 +47,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     exits: {
       0: READS_MANIFESTS,
       1: NOT_USED,
-      2: 'it could not be told: the kernel could not be read, or the command line is wrong',
+      2: 'unknown: the kernel could not be read, or the command line is wrong',
     },
   },
   diff: {
@@ -58,7 +58,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman diff --config config.conf', says: 'by what the API server has' },
       { line: 'pointsman diff --manifests objects/ -o json', says: 'by manifests, as JSON' },
     ],
-    exits: { 0: 'nothing would change', 1: 'something would', 2: 'it could not be told' },
+    exits: { 0: 'nothing would change', 1: 'something would', 2: 'unknown' },
   },
   status: {
     summary: 'print how the running proxy is doing',
@@ -110,7 +110,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       'It needs root and CAP_NET_ADMIN, and Linux 5.12. It has a table of its own, which the kernel removes when the command ends, also when it is killed. At most 20 packets a second are followed.',
     ],
     examples: [
-      { line: 'pointsman trace shop/web', says: 'the next connection to a Service, whoever opens it' },
+      { line: 'pointsman trace shop/web', says: 'the next connection to a Service, from any client' },
       { line: 'pointsman trace --from 10.244.1.11 10.96.0.10:53/UDP', says: 'from a pod' },
       { line: 'pointsman trace --from node --count 3 web.shop:http', says: 'three that this node opens' },
     ],

@@ -30,7 +30,7 @@ export class DoorMetrics extends Definitions implements DoorObserver {
 
   private readonly authentications = this.counter(
     'serving_authentication_attempts_total',
-    'Requests to the metrics address by whether it could be told who asks.',
+    'Requests to the metrics address by whether the client could be identified.',
     ['result'],
   );
   private readonly authorizations = this.counter(

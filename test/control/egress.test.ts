@@ -300,7 +300,7 @@ t.test('a file that cannot be used ends a start, in one line', (t) => {
   // What is first of all is to read what there should be.
   const argv = ['diff', '--proxy-mode=nftables', '--master=127.0.0.1:1', `--egress-selector-config-file=${file}`];
   const { status, stderr } = spawnSync(PROGRAM, argv, { encoding: 'utf8' });
-  t.equal(status, 2, 'it could not be told');
+  t.equal(status, 2, 'the state is unknown');
   t.match(
     stderr,
     /^--egress-selector-config-file: \S+egress\.yaml: EgressSelectorConfiguration\.egressSelections\[0\]\.connection\.proxyProtocol: "GRPC": is not supported: should be HTTPConnect or Direct\n$/m,
