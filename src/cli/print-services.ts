@@ -15,7 +15,7 @@ const HEADER = ['SERVICE', 'TYPE', 'ADDRESS', 'PORTS', 'ENDPOINTS', 'PROBLEMS'];
 
 export const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
   unplanned: 'cannot be planned',
-  'set-aside': 'refused by the kernel',
+  quarantined: 'refused by the kernel',
   conflict: 'in conflict',
   'port-name': 'no such endpoint port',
   'no-endpoints': 'no endpoints',
@@ -118,7 +118,7 @@ function printFrontend({ key, kind, endpoints, localEndpoints, whenEmpty }: Fron
 }
 
 function printFrontendProblems(frontend: Frontend): readonly string[] {
-  const { key, endpoints, localEndpoints, whenEmpty, lostTo, claimedBy, setAside } = frontend;
+  const { key, endpoints, localEndpoints, whenEmpty, lostTo, claimedBy, quarantined } = frontend;
   const isDead = endpoints === 0 && whenEmpty === 'reject';
   const isDropped = localEndpoints === 0 && endpoints > 0;
   return [
@@ -126,7 +126,9 @@ function printFrontendProblems(frontend: Frontend): readonly string[] {
     ...(isDropped ? [`${key}: no endpoint on this node, connections from outside are dropped`] : []),
     ...(lostTo === null ? [] : [`${key}: ${lostTo.reason}`]),
     ...claimedBy.map(({ servicePort }) => `${key}: ${servicePort} claims it as well, and does not get it`),
-    ...(setAside === null ? [] : [`${key}: the kernel refuses it since ${setAside.since}: ${setAside.reason}`]),
+    ...(quarantined === null
+      ? []
+      : [`${key}: the kernel refuses it since ${quarantined.since}: ${quarantined.reason}`]),
   ];
 }
 

@@ -315,8 +315,8 @@ export class OwnInstruments extends Definitions {
     'Service ports that do not get a frontend because another has it.',
     FAMILY,
   );
-  readonly setAside = this.gauge(
-    'set_aside_frontends',
+  readonly quarantined = this.gauge(
+    'quarantined_frontends',
     'Frontends that the kernel refuses, and that others do not wait for.',
     FAMILY,
   );

@@ -71,7 +71,7 @@ export type Latencies = Readonly<Record<'sync' | 'change', readonly MetricValueW
 interface LatestSync {
   /** Seconds since the epoch. */
   succeeded?: number;
-  setAside?: number;
+  quarantined?: number;
   withoutLocal?: PortsWithoutLocal;
   conflicts?: number;
 }
@@ -191,7 +191,7 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     // The rest of such a sync is in the kernel, but not all that it was to do.
     if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
-    Object.assign(this.latestOf(report.family), { setAside: report.quarantined.length, withoutLocal, conflicts });
+    Object.assign(this.latestOf(report.family), { quarantined: report.quarantined.length, withoutLocal, conflicts });
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
@@ -327,9 +327,9 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     for (const { family } of this.options.progress.families) {
       const labels = { ip_family: family };
       proxy.lastQueued.set(labels, this.queuedAt);
-      const { succeeded, setAside, withoutLocal, conflicts } = this.latestOf(family);
+      const { succeeded, quarantined, withoutLocal, conflicts } = this.latestOf(family);
       if (succeeded !== undefined) proxy.lastSync.set(labels, succeeded);
-      if (setAside !== undefined) own.setAside.set(labels, setAside);
+      if (quarantined !== undefined) own.quarantined.set(labels, quarantined);
       if (conflicts !== undefined) own.conflicts.set(labels, conflicts);
       for (const traffic_policy of ['internal', 'external'] as const)
         if (withoutLocal !== undefined)

@@ -81,7 +81,7 @@ export interface FamilyState {
     readonly limitation: string | null;
   };
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
-  readonly setAside: readonly AsideStatus[];
+  readonly quarantined: readonly AsideStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
   readonly unplanned: readonly { readonly service: string; readonly reason: string }[];
   /** Since when there are any, in seconds; null: there are none. */
@@ -157,7 +157,7 @@ function printRemoved({ removedEndpoints: { connections, endpoints, limitation }
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, setAside, unplanned } = state;
+  const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, quarantined, unplanned } = state;
   const { limitations } = state;
   const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
@@ -169,7 +169,7 @@ function printFamily(state: FamilyState): string[] {
     ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  not as it should be: ${text}`),
     ...limitations.map((text) => `  limitation: ${text}`),
-    ...setAside.map(printAside),
+    ...quarantined.map(printAside),
     ...unplanned.map(
       ({ service, reason }) =>
         `  cannot be planned${printFor(unplannedSeconds)}, and stays as it was: ${service}: ${reason}`,

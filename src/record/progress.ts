@@ -72,7 +72,7 @@ export class FamilyProgress {
   private frontends = new Set<FrontendKey>();
   private failedWith: string | null = null;
   private updatedAt: bigint | null = null;
-  private setAside: readonly AsideService[] = [];
+  private quarantined: readonly AsideService[] = [];
   private limited: readonly Limitation[] = [];
 
   constructor(
@@ -143,10 +143,10 @@ export class FamilyProgress {
     for (const key of frontends) this.frontends.add(key);
   }
 
-  /** The kernel acknowledged all that was taken. @param setAside all that it refuses at present. */
-  acknowledge(setAside: readonly AsideService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
+  /** The kernel acknowledged all that was taken. @param quarantined all that it refuses at present. */
+  acknowledge(quarantined: readonly AsideService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
     const { taken, frontends } = this;
-    this.setAside = setAside;
+    this.quarantined = quarantined;
     this.limited = limitations;
     this.taken = noChanges();
     this.frontends = new Set();
@@ -175,7 +175,7 @@ export class FamilyProgress {
 
   /** What the kernel refuses, and others do not wait for. */
   get aside(): readonly AsideService[] {
-    return this.setAside;
+    return this.quarantined;
   }
 
   /** What the dataplane does not do. */

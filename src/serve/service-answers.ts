@@ -62,7 +62,7 @@ export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalN
  * endpoints are on other nodes. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.shortfalls}.
  */
 export type ServiceProblem =
-  'unplanned' | 'set-aside' | 'conflict' | 'port-name' | 'no-endpoints' | 'no-local-endpoints' | 'limitation';
+  'unplanned' | 'quarantined' | 'conflict' | 'port-name' | 'no-endpoints' | 'no-local-endpoints' | 'limitation';
 
 export interface ServiceQuery {
   /** `namespace/name`. */
@@ -165,7 +165,7 @@ export interface Frontend {
   /** Services that claim it and do not get it, 10 at most. */
   readonly claimedBy: readonly Conflict[];
   /** The kernel refuses it, so it stays as it was; null: it does not. */
-  readonly setAside: { readonly reason: string; readonly since: string } | null;
+  readonly quarantined: { readonly reason: string; readonly since: string } | null;
 }
 
 export interface Conflict {

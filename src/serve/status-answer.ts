@@ -81,7 +81,7 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     removedEndpoints: { ...ending.counts, limitation: ending.limitation(dataplane) },
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
     limitations: (progress.of(family)?.limitations ?? []).map(({ text }) => text),
-    setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
+    quarantined: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,
     })),

@@ -102,7 +102,7 @@ t.test('a kernel without ctnetlink, and one that gets it', async (t) => {
   await eventually('the flow to move', async () => ((await who()) === 'pod-b' ? true : null));
 });
 
-t.test('a frontend that the kernel refuses is set aside, and everything else goes on', async (t) => {
+t.test('a frontend that the kernel refuses is quarantined, and everything else goes on', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b'], [[80, 'TCP']]);
   const refusing = join(t.testdir(), 'refusing');
@@ -121,7 +121,7 @@ t.test('a frontend that the kernel refuses is set aside, and everything else goe
   const refused = async (): Promise<string> => {
     const answer = await lab.http('node', 'http://127.0.0.1:10249/metrics');
     return (
-      /pointsman_set_aside_frontends\{ip_family="IPv4"\} (\d+)/.exec('body' in answer ? answer.body : '')?.[1] ?? ''
+      /pointsman_quarantined_frontends\{ip_family="IPv4"\} (\d+)/.exec('body' in answer ? answer.body : '')?.[1] ?? ''
     );
   };
   const healthz = async (): Promise<string> => {
@@ -130,11 +130,11 @@ t.test('a frontend that the kernel refuses is set aside, and everything else goe
   };
   await proxy.write([...web(41, 'pod-a'), ...web(42, 'pod-a')]);
   await proxy.restart();
-  t.match(JSON.parse(await healthz()), { setAside: [{ frontend, servicePort: 'default/web-42' }] });
+  t.match(JSON.parse(await healthz()), { quarantined: [{ frontend, servicePort: 'default/web-42' }] });
   t.equal(await refused(), '1');
   const { families } = await proxy.status();
   t.match(
-    families.map(({ setAside }) => setAside.map((aside) => [aside.frontend, aside.reason])),
+    families.map(({ quarantined }) => quarantined.map((aside) => [aside.frontend, aside.reason])),
     [[[frontend, /ENOENT/]], []],
   );
   t.match(await proxy.explain('external', frontend), { refusedByKernel: /ENOENT/ });
@@ -159,7 +159,7 @@ t.test('a frontend that the kernel refuses is set aside, and everything else goe
   await rm(refusing);
   await eventually('the frontend', async () => ((await refused()) === '0' ? true : null));
   await checkRows(t, lab, [row(42, IPV4, 'pod-a')]);
-  t.notMatch(await healthz(), /setAside/);
+  t.notMatch(await healthz(), /quarantined/);
   t.match(proxy.log, /"a frontend is no longer quarantined"/);
   t.equal(await events(), 1, 'told once');
   t.equal(count(proxy.log, /"synced".*full=true/g), compared);

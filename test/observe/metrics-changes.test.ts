@@ -147,10 +147,10 @@ t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', asy
   const after = await world.scrape();
   t.equal(valueOf(after, 'pointsman_pending_frontends', labels), 0);
   t.equal(valueOf(after, 'pointsman_repairs_total', labels), 2);
-  t.equal(valueOf(after, 'pointsman_set_aside_frontends', labels), 0);
+  t.equal(valueOf(after, 'pointsman_quarantined_frontends', labels), 0);
   const quarantined = [{ frontend: '10.0.0.1:80/SCTP', reason: 'ENOENT', since: 0, retryAt: 1 }];
   acknowledge(world, report('IPv4', { quarantined }));
-  t.equal(valueOf(await world.scrape(), 'pointsman_set_aside_frontends', labels), 1);
+  t.equal(valueOf(await world.scrape(), 'pointsman_quarantined_frontends', labels), 1);
   t.equal(valueOf(after, 'pointsman_sync_operations_sum', { kind: 'element', ...labels }), 3);
   t.equal(valueOf(after, 'pointsman_sync_operations_sum', { kind: 'rule', ...labels }), 7);
   t.equal(valueOf(after, 'pointsman_sync_bytes_count', labels), 1, 'a sync with nothing to send is not one');

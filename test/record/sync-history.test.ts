@@ -125,7 +125,7 @@ t.test('a status in words', (t) => {
         limitations: ['attempts wait'],
         fullAffinity: ['no room for session affinity: one'],
         removedEndpoints: { connections: 5, endpoints: 2, limitation: 'EPERM' },
-        setAside: [
+        quarantined: [
           { frontend: '10.96.0.1:80/SCTP', servicePort: 'a/b:c', reason: 'ENOENT', sinceSeconds: 61 },
           { frontend: '10.96.0.2:80/TCP', servicePort: null, reason: 'EBUSY', sinceSeconds: 1 },
         ],

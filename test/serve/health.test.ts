@@ -27,14 +27,14 @@ t.test('unhealthy until every expected family has been synced', async (t) => {
 t.test('frontends that the kernel refuses are shown to who asks for more, and the node is healthy', (t) => {
   const { clock, state, progress } = setup('IPv4');
   const shown = (): unknown =>
-    (JSON.parse(healthAnswer(state, '/healthz', true).body) as { setAside?: unknown }).setAside;
+    (JSON.parse(healthAnswer(state, '/healthz', true).body) as { quarantined?: unknown }).quarantined;
   sync(progress('IPv4'));
   t.equal(shown(), undefined);
   const refused = { frontend: '10.0.0.1:80/SCTP', servicePort: 'a/b', reason: 'ENOENT' };
   progress('IPv4').acknowledge([{ ...refused, since: clock.now() }]);
   t.same(shown(), [{ family: 'IPv4', ...refused }]);
   t.equal(state.healthy(), true);
-  t.notOk(healthAnswer(state, '/healthz').body.includes('setAside'));
+  t.notOk(healthAnswer(state, '/healthz').body.includes('quarantined'));
   t.end();
 });
 

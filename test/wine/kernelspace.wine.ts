@@ -93,7 +93,7 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   t.equal((await node.get('healthz', '/healthz')).status, 200);
   const { text: later } = await node.get('metrics', '/metrics');
   t.match(later, /^kubeproxy_sync_proxy_rules_hns_failures_total\{ip_family="IPv4"\} 1$/m);
-  t.match(later, /^pointsman_set_aside_frontends\{ip_family="IPv4"\} 1$/m);
+  t.match(later, /^pointsman_quarantined_frontends\{ip_family="IPv4"\} 1$/m);
   node.server.intercept = () => null;
   await until('what was refused', () => node.held().includes('10.96.0.11 to 10.1.1.1'));
   // HNS tells of networks.

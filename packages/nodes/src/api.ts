@@ -33,7 +33,7 @@ export interface ProxySummary {
 export interface ServiceAcross {
   /** `namespace/name`; the frontend where no Service has it any more. */
   readonly service: string;
-  readonly problem: 'unplanned' | 'set-aside' | 'conflict';
+  readonly problem: 'unplanned' | 'quarantined' | 'conflict';
   /** In a sentence. */
   readonly text: string;
   readonly nodes: readonly string[];

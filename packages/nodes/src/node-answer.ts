@@ -33,7 +33,7 @@ const MAX_REASONS = 50;
 /** Of a namespace, a slash and a name. */
 const MAX_KEY_BYTES = 512;
 
-const PROBLEMS = ['unplanned', 'set-aside', 'conflict'] as const satisfies readonly NodeProblem['problem'][];
+const PROBLEMS = ['unplanned', 'quarantined', 'conflict'] as const satisfies readonly NodeProblem['problem'][];
 
 /** @throws NoAnswer where a field that is used is missing or of another type. */
 export function readNodeAnswer(said: Mapping): CheckedAnswer {

@@ -19,7 +19,7 @@ const STATE_WORDS: Readonly<Record<NodeState, string>> = {
 
 const PROBLEM_WORDS: Readonly<Record<ServiceAcross['problem'], string>> = {
   unplanned: 'cannot be planned',
-  'set-aside': 'quarantined, because the kernel refuses it',
+  quarantined: 'quarantined, because the kernel refuses it',
   conflict: 'in conflict',
 };
 

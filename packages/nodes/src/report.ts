@@ -52,7 +52,7 @@ export function summaryOf(answer: CheckedAnswer): ProxySummary {
 }
 
 /** Of what is told with the Services. */
-const WITH_SERVICES: readonly string[] = ['set-aside', 'unplanned', 'conflict'];
+const WITH_SERVICES: readonly string[] = ['quarantined', 'unplanned', 'conflict'];
 
 /** Reasons of a proxy's own that are not told with the Services. */
 export function ownReasons({ reasons }: Pick<CheckedAnswer, 'reasons'>): readonly string[] {

@@ -146,7 +146,7 @@ t.test('a change that waits for the kernel is lag', async (t) => {
   t.match(rowOf(report, 'late'), { state: 'lags', why: ['a change waits for the kernel for 3.0 s'] });
 });
 
-t.test('who gives no answer is a row with its reason', async (t) => {
+t.test('a node without an answer is a row with its reason', async (t) => {
   const scene = await proxy(t);
   const health: Backend = (_request, response) => response.end('{"healthy":false}');
   const whole = await scene.read<NodeAnswer>('node');
@@ -314,7 +314,7 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   const [one, two] = scenes;
   const report = await look(await cluster(t, { one: plain(one), two: plain(two) }));
   t.match(report.services[0], { problem: 'conflict', nodes: ['one', 'two'] });
-  const aside = report.services.find(({ problem }) => problem === 'set-aside');
+  const aside = report.services.find(({ problem }) => problem === 'quarantined');
   t.match(aside, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
   const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, / in conflict on all 2 nodes: IPv4 10\.96\.0\.1:80\/TCP belongs to /);

@@ -89,7 +89,7 @@ export interface HealthReason {
     | 'drift' // somebody else changed rules, which are being repaired
     | 'sysctl'
     | 'configuration' // changed files were refused
-    | 'set-aside' // the kernel refuses frontends
+    | 'quarantined' // the kernel refuses frontends
     | 'unplanned' // Services cannot be planned
     | 'conflict'; // Services claim one address
   /** Null: it concerns both, or neither. */
@@ -113,7 +113,7 @@ export interface FamilyOverview {
   /** When the kernel last acknowledged a sync; null: never. */
   readonly syncedAt: string | null;
   readonly conflicts: number;
-  readonly setAside: number;
+  readonly quarantined: number;
   readonly unplanned: number;
   /** Since the start. */
   readonly syncs: number;

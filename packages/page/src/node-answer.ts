@@ -31,7 +31,7 @@ export interface HeldResource {
 export interface NodeProblem {
   /** `namespace/name`; the frontend where no Service has it any more. */
   readonly service: string;
-  readonly problem: 'unplanned' | 'set-aside' | 'conflict';
+  readonly problem: 'unplanned' | 'quarantined' | 'conflict';
   /** In a sentence, the same on all nodes where it is the same. */
   readonly text: string;
 }

@@ -74,7 +74,7 @@ function problemsOf({ family, table }: FamilyView, { progress }: RunningProcess)
     })),
     ...(progress.of(family)?.aside ?? []).map(({ frontend, servicePort, reason }): NodeProblem => ({
       service: servicePort === null ? frontend : serviceOf({ servicePort }),
-      problem: 'set-aside',
+      problem: 'quarantined',
       text: `${frontend}: ${reason}`,
     })),
     ...table.conflictPairs().map((pair): NodeProblem => ({

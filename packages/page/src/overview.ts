@@ -46,7 +46,7 @@ function familyOverview({ table, history }: FamilyView, running: RunningProcess)
     pendingMs: waitingSince === null ? null : running.now() - waitingSince,
     syncedAt: lastUpdated === null ? null : formatTimestamp(lastUpdated),
     conflicts: table.conflictCount,
-    setAside: progress?.aside.length ?? 0,
+    quarantined: progress?.aside.length ?? 0,
     unplanned: table.unplanned.size,
     syncs: history.syncs,
     failures: history.failures.count,
@@ -110,7 +110,7 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
           reason(
             'bad',
             'node',
-            `balancers are told to stay away: the node is ${nodeEligible === null ? 'not known' : 'leaving'}`,
+            `out of rotation for load balancers: the node is ${nodeEligible === null ? 'not known' : 'leaving'}`,
             since(running, 'node'),
           ),
         ]),
@@ -173,7 +173,7 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
     ...(aside.length === 0
       ? []
       : [
-          reason('warning', 'set-aside', `the kernel refuses ${aside.length} frontends, which stay as they were`, {
+          reason('warning', 'quarantined', `the kernel refuses ${aside.length} frontends, which stay as they were`, {
             family,
             since: wallTime(running, least(aside.map((each) => each.since))),
           }),

@@ -84,7 +84,7 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
 
 function whyNothing(tables: readonly ForwardingTable[], key: ObjectKey, service: ServiceRow): string | null {
   if (tables.some((table) => table.plan(key) !== undefined || table.unplanned.has(key))) return null;
-  if (service.type === 'ExternalName') return 'the type ExternalName is a name in DNS, which nobody forwards to';
+  if (service.type === 'ExternalName') return 'the type ExternalName is a name in DNS, to which nothing is forwarded';
   if (service.clusterIPs.length === 0)
     return 'it is headless: its endpoints are found by DNS, and nothing is forwarded';
   return 'it has no cluster IP of a family that this node serves, or has not been planned yet';
@@ -149,7 +149,7 @@ function describeFrontends(
       whenEmpty: frontend.whenEmpty,
       lostTo: lost === undefined ? null : conflictWith(lost.winner, lost),
       claimedBy: holds.slice(0, CLAIMS).map((conflict) => conflictWith(conflict.loser, conflict)),
-      setAside: refused === undefined ? null : { reason: refused.reason, since: wallTime(running, refused.since) },
+      quarantined: refused === undefined ? null : { reason: refused.reason, since: wallTime(running, refused.since) },
     };
   });
 }

@@ -7,7 +7,7 @@ import type { ServiceProblem } from './api.js';
 /** The worst first. */
 export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
   'unplanned',
-  'set-aside',
+  'quarantined',
   'conflict',
   'port-name',
   'no-endpoints',
@@ -23,7 +23,7 @@ export class ServiceProblems {
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.aside ?? [])
-        if (servicePort !== null) this.note(serviceOf({ servicePort }), 'set-aside');
+        if (servicePort !== null) this.note(serviceOf({ servicePort }), 'quarantined');
       for (const { first } of table.conflictPairs())
         for (const servicePort of [first.winner, first.loser]) this.note(serviceOf({ servicePort }), 'conflict');
     }

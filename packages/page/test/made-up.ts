@@ -37,7 +37,7 @@ export function overview(change: Partial<Overview> = {}): Overview {
     pendingMs: null,
     syncedAt: ago(3),
     conflicts: 1,
-    setAside: 1,
+    quarantined: 1,
     unplanned: 0,
     syncs: 18_220,
     failures: 0,
@@ -57,7 +57,7 @@ export function overview(change: Partial<Overview> = {}): Overview {
       reasons: [
         {
           severity: 'warning',
-          kind: 'set-aside',
+          kind: 'quarantined',
           family: 'IPv4',
           text: 'the kernel refuses 10.96.3.7:443/TCP of shop/checkout:https: Invalid argument',
           since: ago(760),
@@ -73,7 +73,16 @@ export function overview(change: Partial<Overview> = {}): Overview {
     },
     families: [
       { family: 'IPv4', ...family },
-      { family: 'IPv6', ...family, services: 12, frontends: 24, endpoints: 31, conflicts: 0, setAside: 0, repairs: 0 },
+      {
+        family: 'IPv6',
+        ...family,
+        services: 12,
+        frontends: 24,
+        endpoints: 31,
+        conflicts: 0,
+        quarantined: 0,
+        repairs: 0,
+      },
     ],
     sources: [
       {
@@ -105,7 +114,7 @@ export function summary(index: number): ServiceSummary {
     morePorts: 0,
     endpointsUsed: hasNone ? 0 : 2,
     endpoints: 3,
-    problems: hasNone ? ['no-endpoints'] : index === 3 ? ['conflict', 'set-aside'] : [],
+    problems: hasNone ? ['no-endpoints'] : index === 3 ? ['conflict', 'quarantined'] : [],
   };
 }
 
@@ -135,7 +144,7 @@ function frontend(key: string, change: Partial<Frontend> = {}): Frontend {
     whenEmpty: 'reject',
     lostTo: null,
     claimedBy: [],
-    setAside: null,
+    quarantined: null,
     ...change,
   };
 }
@@ -187,7 +196,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
         localEndpoints: 1,
         whenEmpty: 'drop',
         lostTo: problems.includes('conflict') ? other : null,
-        setAside: problems.includes('set-aside') ? { reason: HOSTILE, since: ago(700) } : null,
+        quarantined: problems.includes('quarantined') ? { reason: HOSTILE, since: ago(700) } : null,
       }),
     ],
     endpoints: [

@@ -23,7 +23,7 @@ function report(isWell: boolean): NodesReport {
     rows[7] = row('node-7', { state: 'differs', differences: [difference] });
     rows[8] = row('node-8', { state: 'no-answer', proxy: null, why: [`nothing listens ${MARKUP}`], healthCheck: true });
   }
-  const problems = [{ service: 'default/web', problem: 'set-aside', text: '10.96.0.1:80/TCP: ENOSPC' }] as const;
+  const problems = [{ service: 'default/web', problem: 'quarantined', text: '10.96.0.1:80/TCP: ENOSPC' }] as const;
   return makeReport(
     new Date(),
     rows.map((each) => ({ row: each, problems: isWell || each.node !== 'node-9' ? [] : problems })),
@@ -51,7 +51,7 @@ t.test('all nodes in a browser', { skip: withoutBrowser }, async (t) => {
   await page.getByText('and 800 nodes more: search for them').waitFor();
   t.match(
     await page.getByRole('table', { name: 'Services' }).innerText(),
-    /default\/web\s+set aside\s+.*ENOSPC\s+1\s+node-9/,
+    /default\/web\s+quarantined\s+.*ENOSPC\s+1\s+node-9/,
   );
   await page.getByRole('searchbox').fill('node-999');
   await nodes.getByText('node-999', { exact: true }).waitFor();

@@ -54,7 +54,7 @@ t.test('files: types, hashes, and nothing from elsewhere', async (t) => {
     t.equal((await scene.ask(path)).status, 404, path);
 });
 
-t.test('who may ask, and how', async (t) => {
+t.test('the page answers only its own host, and only GET', async (t) => {
   const scene = await pageScene(t, { 'index.html': HTML });
   const status = (headers: Record<string, string>, method = 'GET', path = '/ui/api/overview'): Promise<number> =>
     new Promise((resolve, reject) => {
@@ -310,14 +310,14 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
         port: 'http',
         explain: '10.96.0.10:80/TCP',
         endpoints: 150,
-        setAside: { reason: 'EINVAL', since: String },
+        quarantined: { reason: 'EINVAL', since: String },
         lostTo: null,
       },
       {
         key: '192.0.2.7:80/TCP',
         endpoints: 151,
         claimedBy: [{ service: 'default/late', reason: /belongs to default\/web:http, the older Service$/ }],
-        setAside: null,
+        quarantined: null,
       },
     ],
     endpoints: [

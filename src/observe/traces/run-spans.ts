@@ -85,7 +85,7 @@ class FamilySpans {
       'pointsman.rule_operations': report.ruleOperations,
       'pointsman.bytes': report.bytes,
       'pointsman.repairs': report.repairs.length,
-      'pointsman.set_aside': report.quarantined.length,
+      'pointsman.quarantined': report.quarantined.length,
     });
     for (const repair of report.repairs.slice(0, REPAIRS_TOLD)) span.addEvent('repair', { 'pointsman.repair': repair });
   }

@@ -106,7 +106,7 @@ t.test('refusals that do not say of what: the second time the frontends are foun
   }
 });
 
-t.test('nobody is to blame where everything is refused and nothing is named', async (t) => {
+t.test('no frontend is quarantined where everything is refused and nothing is named', async (t) => {
   const rig = await started(20);
   const { faults } = rig.kernel;
   faults.refuses = () => true;
@@ -135,7 +135,7 @@ t.test('nobody is to blame where everything is refused and nothing is named', as
   }
 });
 
-t.test('what somebody else removes of one that is quarantined comes back as it was', async (t) => {
+t.test('a quarantined frontend’s elements that are removed externally come back as they were', async (t) => {
   const rig = await started(20);
   const [third] = [packFrontend(keyOf(3))];
   const aboveTwo = [2, 3, 4].map((slot) => packSlot(slot) + third);

@@ -42,7 +42,7 @@ t.test('one frontend among a thousand, refused from the first sync on', async (t
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('so it is where a sync takes many transactions', async (t) => {
+t.test('a frontend is quarantined where a sync takes many transactions', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.kernel.maxBatch = 40 * 1024;
   const refused = [keyOf(50), keyOf(150)];
@@ -89,7 +89,7 @@ t.test('a refusal that comparing explains sets nobody aside', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('so does one that is over when it is tried alone', async (t) => {
+t.test('a refusal that is over when the frontend is tried alone quarantines nothing', async (t) => {
   const rig = await started(3);
   refuse(rig, [keyOf(1)]);
   rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);

@@ -3,7 +3,7 @@ import type { ServiceProblem } from '../../../../src/serve/service-answers.js';
 /** On a label of a row. */
 export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
   unplanned: 'unplanned',
-  'set-aside': 'quarantined',
+  quarantined: 'quarantined',
   conflict: 'conflict',
   'port-name': 'no such endpoint port',
   'no-endpoints': 'no endpoints',
@@ -14,7 +14,7 @@ export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
 /** After a number of Services. */
 export const PROBLEM_TEXTS: Readonly<Record<ServiceProblem, string>> = {
   unplanned: 'cannot be planned: their rules stay as they were',
-  'set-aside': 'quarantined: the kernel rejects a frontend, whose old rules stay',
+  quarantined: 'quarantined: the kernel rejects a frontend, whose old rules stay',
   conflict: 'in conflict about an address',
   'port-name': 'refused: no EndpointSlice has a port of that name',
   'no-endpoints': 'refused: no endpoint can serve',

@@ -131,7 +131,7 @@ function logShare(ms: number, longest: number): number {
 function Repairs({ repairs }: { readonly repairs: readonly Repair[] }): JSX.Element {
   const isNew = useNewcomers(repairs.map(identity));
   return (
-    <Section title="Repairs" aside="what somebody else changed in our rules, and was put right">
+    <Section title="Repairs" aside="external changes to our rules, repaired">
       {repairs.length === 0 ? (
         <p class="quiet">None: the kernel held what it had acknowledged.</p>
       ) : (

@@ -21,7 +21,7 @@ const STATES: Readonly<Record<NodeState, readonly [words: string, tone: Tone]>> 
 };
 const PROBLEMS: Readonly<Record<ServiceAcross['problem'], string>> = {
   unplanned: 'cannot be planned',
-  'set-aside': 'set aside',
+  quarantined: 'quarantined',
   conflict: 'in conflict',
 };
 

@@ -111,7 +111,7 @@ function eligible(nodeEligible: boolean | null): string {
 }
 
 /** Problems of Services that are among the reasons of health already. */
-const IN_REASONS: readonly string[] = ['set-aside', 'unplanned', 'conflict'];
+const IN_REASONS: readonly string[] = ['quarantined', 'unplanned', 'conflict'];
 
 function Wrong({
   reasons,
@@ -176,7 +176,7 @@ function Item({ tone, aloud, since = null, children }: ItemProperties): JSX.Elem
 
 /** Where more is to be seen of a reason. */
 const MORE: Partial<Record<HealthReason['kind'], readonly [text: string, href: string]>> = {
-  'set-aside': ['Show the Services', printRoute({ view: 'services', parameters: { problems: 'set-aside' } })],
+  quarantined: ['Show the Services', printRoute({ view: 'services', parameters: { problems: 'quarantined' } })],
   unplanned: ['Show the Services', printRoute({ view: 'services', parameters: { problems: 'unplanned' } })],
   conflict: ['Show the Services', printRoute({ view: 'services', parameters: { problems: 'conflict' } })],
   failing: ['Show the syncs', printRoute({ view: 'history' })],
@@ -358,7 +358,7 @@ function Families({ families }: { readonly families: readonly FamilyOverview[] }
 
 function Family({ of: family }: { readonly of: FamilyOverview }): JSX.Element {
   const { pendingFrontends, pendingMs, syncedAt } = family;
-  const troubles = [family.setAside, family.conflicts, family.unplanned];
+  const troubles = [family.quarantined, family.conflicts, family.unplanned];
   return (
     <tr>
       <th scope="row">{family.family}</th>

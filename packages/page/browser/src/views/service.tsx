@@ -232,7 +232,7 @@ function FrontendRows({ of: frontend }: { readonly of: Frontend }): JSX.Element 
   );
 }
 
-function FrontendTroubles({ of: { key, lostTo, claimedBy, setAside } }: { readonly of: Frontend }): JSX.Element {
+function FrontendTroubles({ of: { key, lostTo, claimedBy, quarantined } }: { readonly of: Frontend }): JSX.Element {
   const troubles: readonly (readonly [id: string, text: ComponentChildren])[] = [
     ...(lostTo === null
       ? []
@@ -253,13 +253,13 @@ function FrontendTroubles({ of: { key, lostTo, claimedBy, setAside } }: { readon
           </>,
         ] as const,
     ),
-    ...(setAside === null
+    ...(quarantined === null
       ? []
       : [
           [
             'aside',
             <>
-              is quarantined for <Age at={setAside.since} suffix="" />: the kernel rejects it: {setAside.reason}
+              is quarantined for <Age at={quarantined.since} suffix="" />: the kernel rejects it: {quarantined.reason}
             </>,
           ] as const,
         ]),
