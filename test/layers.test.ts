@@ -235,7 +235,7 @@ t.test('only native and main load an addon', (t) => {
   t.end();
 });
 
-t.test('what is no mode names none', (t) => {
+t.test('other texts than modes name none', (t) => {
   for (const source of [
     "const mode = 'nftables';",
     'const iptablesRules = 1;',

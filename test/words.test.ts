@@ -29,7 +29,14 @@ const BUDGET = {
   lines: 0,
   terms: 4,
   sentences: 21,
+  /** A clause as the subject of a title: "what the kernel refuses …". */
+  clauses: 116,
 };
+
+/** Begins that refer to a title before, or to nothing: a failure is read alone in a log. */
+const DEPENDENT =
+  /^(?:so (?:is|are|was|does|do|it)|its?|they|them|their|nor|neither|and|also|then|the same|one (?:that|of)|(?:some|no|any|every)body|whoever)\b/i;
+const CLAUSE = /^(?:what|who)\b/i;
 
 interface Line {
   readonly at: string;
@@ -119,5 +126,41 @@ t.test('Sentences have at most 25 words', (t) => {
       .map((words) => `${at}: ${words} words`),
   );
   holds(t, found, BUDGET.sentences);
+  t.end();
+});
+
+/** Titles of the tests at the top level of test files. */
+function titles(): readonly Line[] {
+  const find = [
+    'test',
+    'packages',
+    '-name',
+    '*.ts',
+    '-not',
+    '-path',
+    '*/node_modules/*',
+    '-not',
+    '-path',
+    '*/browser/*',
+  ];
+  const files = execFileSync('find', find, { cwd: ROOT, encoding: 'utf8' })
+    .split('\n')
+    .filter((path) => path !== '');
+  return files.sort().flatMap((file) => {
+    const text = readFileSync(join(ROOT, file), 'utf8');
+    return [...text.matchAll(/^(?:await |void )?t\.(?:test|skip)\(\s*(['"`])(.+?)\1,/gm)].map(({ 2: title = '' }) => ({
+      at: file,
+      text: title,
+    }));
+  });
+}
+
+t.test('Titles of tests stand alone in a log', (t) => {
+  const all = titles();
+  t.ok(all.length > 1000, `${all.length} titles`);
+  const matching = (begin: RegExp): readonly string[] =>
+    all.filter(({ text }) => begin.test(text)).map(({ at, text }) => `${at}: ${text}`);
+  t.same(matching(DEPENDENT), []);
+  holds(t, matching(CLAUSE), BUDGET.clauses);
   t.end();
 });

@@ -55,7 +55,7 @@ t.test('once it is stopped nobody is called back, whether they asked before or a
   t.same(calls, ['in time']);
 });
 
-t.test('who looks now and then wakes together with the others, and never later than asked', (t) => {
+t.test('periodic timers wake together, and never later than asked', (t) => {
   for (const from of [0, 1.5, BEAT_MS - 0.5, BEAT_MS, 12_345.6]) {
     for (const period of [1, 20, BEAT_MS, 1000, 20_000]) {
       const next = nextLook(from, period);

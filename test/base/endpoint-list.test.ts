@@ -4,7 +4,7 @@ import { addressFromBytes, FAMILIES } from '../../src/base/ip.js';
 import { SeededRandom } from '../support/random.js';
 import { address } from '../support/rows.js';
 
-t.test('what is packed is read back', (t) => {
+t.test('packed endpoint lists read back as they were', (t) => {
   const random = new SeededRandom(1);
   for (const family of FAMILIES) {
     for (let round = 0; round < 200; round++) {

@@ -145,7 +145,7 @@ function mangle(random: SeededRandom, text: string): string {
   return characters.join('');
 }
 
-t.test('what is an address, node:net says too', (t) => {
+t.test('addresses are the ones that node:net accepts', (t) => {
   const random = new SeededRandom(2);
   let right = 0;
   for (let round = 0; round < rounds(40_000); round++) {

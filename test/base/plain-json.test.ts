@@ -18,7 +18,7 @@ const CONFIGURATION = {
   empty: [{}, [], -12],
 };
 
-t.test('what programs write is read', (t) => {
+t.test('JSON as programs write it is read', (t) => {
   for (const text of [
     JSON.stringify(CONFIGURATION),
     `${JSON.stringify(CONFIGURATION, null, 2)}\n`,

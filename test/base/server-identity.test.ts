@@ -61,7 +61,7 @@ t.test('a name cannot pretend to be several', (t) => {
   t.end();
 });
 
-t.test('what the client says and what it is told', (t) => {
+t.test('the name that TLS sends and verifies, and an error that lists few names', (t) => {
   t.equal(serverIdentity('a.example.').servername, 'a.example');
   t.equal(serverIdentity('[::1]').servername, '');
   t.equal(serverIdentity('a').rejectUnauthorized, true);

@@ -90,7 +90,7 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
   t.match(readFileSync(plot, 'utf8'), /<svg [^]*<polyline [^]*<\/svg>/);
 });
 
-t.test('what tables of slots cost, in turns with chance', async (t) => {
+t.test('the cost of slot tables is compared with random picks', async (t) => {
   const quick = ['--runs', '1', '--changes', '2', '--connections', '50', '--settle-ms', '100'];
   const child = spawn(process.execPath, [MAIN, '--compare', 'tables', ...quick, '4x3'], {
     stdio: ['ignore', 'pipe', 'pipe'],

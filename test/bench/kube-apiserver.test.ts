@@ -13,7 +13,7 @@ function runs(pid: number): boolean {
   }
 }
 
-t.test('what a benchmark starts ends with it, even when it is killed', async (t) => {
+t.test('processes of a benchmark end with it, even when it is killed', async (t) => {
   const module = new URL('../support/kube-apiserver.js', import.meta.url).href;
   const program = `
     import { start } from '${module}';

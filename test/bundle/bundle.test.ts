@@ -28,14 +28,14 @@ t.test('V8 takes what was compiled when the program was built', (t) => {
   t.end();
 });
 
-t.test('what V8 compiled does not name the folder of the build', (t) => {
+t.test('V8’s cache does not name the folder of the build', (t) => {
   const caches = readdirSync(projectFile('dist')).filter((name) => name.endsWith('.cache'));
   t.ok(caches.length > 5);
   for (const name of caches) t.notOk(readFileSync(join(projectFile('dist'), name)).includes(projectFile('')), name);
   t.end();
 });
 
-t.test('it starts without that, and with that of another version', (t) => {
+t.test('the program starts without V8’s cache, and with one of another version', (t) => {
   const copy = join(folder, 'dist');
   cpSync(projectFile('dist'), copy, { recursive: true });
   const cache = join(copy, CACHE);
@@ -137,7 +137,7 @@ t.test('stacks name the places of the sources', (t) => {
   t.end();
 });
 
-t.test('what a command does not need is not loaded', (t) => {
+t.test('a command loads only the modules that it needs', (t) => {
   const report = join(folder, 'report.cjs');
   writeFileSync(report, "process.on('exit', () => console.error(process.moduleLoadList.join()));\n");
   const { stderr } = spawnSync(process.execPath, ['-r', report, PROGRAM, '--version'], {
@@ -154,7 +154,7 @@ t.test('what a command does not need is not loaded', (t) => {
   t.end();
 });
 
-t.test('what only secured pages need is a file of its own', (t) => {
+t.test('access control of pages is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./secured.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/secured.js'), 'utf8');
@@ -163,7 +163,7 @@ t.test('what only secured pages need is a file of its own', (t) => {
   t.end();
 });
 
-t.test('so is what writes changes of the kernel down', (t) => {
+t.test('the change log of the kernel is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./change-log.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'the disk is too slow');
@@ -171,7 +171,7 @@ t.test('so is what writes changes of the kernel down', (t) => {
   t.end();
 });
 
-t.test('what only asks for client certificates is a file of its own', (t) => {
+t.test('requests for client certificates are a bundle of their own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./certificate.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/certificate.js'), 'utf8');
@@ -194,7 +194,7 @@ t.test('the command check is a file of its own, tables and all', (t) => {
   t.end();
 });
 
-t.test('so is the command webhook, with the informers of the Kubernetes client', (t) => {
+t.test('the command webhook is a bundle of its own, with the client’s informers', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./webhook.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/webhook.js'), 'utf8');
@@ -204,7 +204,7 @@ t.test('so is the command webhook, with the informers of the Kubernetes client',
   t.end();
 });
 
-t.test('so is the command nodes', (t) => {
+t.test('the command nodes is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./nodes.js")').length, 3, 'the command, and explain --node');
   const apart = readFileSync(projectFile('dist/nodes.js'), 'utf8');
@@ -236,7 +236,7 @@ for (const [folder, entry] of [
     },
   );
 
-t.test('what follows changes is a file of its own, which a process reads that is told to', (t) => {
+t.test('tracing is a bundle of its own, which a process with tracing loads', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./tracing.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/tracing.js'), 'utf8');
@@ -245,7 +245,7 @@ t.test('what follows changes is a file of its own, which a process reads that is
   t.end();
 });
 
-t.test('so is what counts connections of Services', (t) => {
+t.test('telemetry of Services is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./telemetry.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/telemetry.js'), 'utf8');
@@ -254,7 +254,7 @@ t.test('so is what counts connections of Services', (t) => {
   t.end();
 });
 
-t.test('and what reads refused packets, of each mode', (t) => {
+t.test('counts of refused packets are a bundle of its own for each mode', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   for (const [name, mark] of [
     ['rule-refusals', 'iptablesCounts'],
@@ -272,7 +272,7 @@ t.test('and what reads refused packets, of each mode', (t) => {
   t.end();
 });
 
-t.test('so is what reads the way to the API server', (t) => {
+t.test('the egress selection is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./egress.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'EgressSelectorConfiguration"');
@@ -280,7 +280,7 @@ t.test('so is what reads the way to the API server', (t) => {
   t.end();
 });
 
-t.test('and what reads limits of events', (t) => {
+t.test('limits of events are a bundle of their own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./event-limit.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'SourceAndObject');
@@ -293,7 +293,7 @@ t.test('and what reads limits of events', (t) => {
   t.end();
 });
 
-t.test('what writes the log as JSON is a file of its own', (t) => {
+t.test('the JSON log is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./pino.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'thread-stream');
@@ -312,7 +312,7 @@ t.test('regular expressions of the configuration are a file of its own', (t) => 
   t.end();
 });
 
-t.test('what makes profiles is a file of its own', (t) => {
+t.test('profiling is a bundle of its own', (t) => {
   t.notMatch(readFileSync(BUNDLE, 'utf8'), 'dropFrames');
   t.match(readFileSync(projectFile('dist/v8-profile.js'), 'utf8'), 'dropFrames');
   t.end();
@@ -332,7 +332,7 @@ t.test('the page, and what becomes of a packet, are files of their own', (t) => 
   t.end();
 });
 
-t.test('its size; V8 keeps a character in a byte', (t) => {
+t.test('the bundle is small, and ASCII, so that V8 keeps a character in a byte', (t) => {
   t.ok(statSync(BUNDLE).size < 780_000, `${statSync(BUNDLE).size} bytes`);
   t.equal(/[^\0-\x7f]/.exec(readFileSync(BUNDLE, 'utf8')), null);
   t.end();

@@ -17,7 +17,7 @@ function hostOf(claims: readonly Claim[]): Host {
   return { ...LINUX_HOST, claimNetwork: () => Promise.resolve(left.shift() ?? { type: 'taken', who: 'the last one' }) };
 }
 
-t.test('it waits for a predecessor that is about to end', async (t) => {
+t.test('a proxy waits for a predecessor that is about to end', async (t) => {
   const log = new RecordingLog();
   const release = (): Promise<void> => Promise.resolve();
   const old: Claim = { type: 'taken', who: 'the old one' };
@@ -26,13 +26,13 @@ t.test('it waits for a predecessor that is about to end', async (t) => {
   t.match(log.lines, [/waiting for its end/]);
 });
 
-t.test('it gives up in time, and says who is there', async (t) => {
+t.test('a proxy gives up waiting for another in time, and names it', async (t) => {
   const host = hostOf([]);
   const outcome = await becomeSoleProxy(config, { host, addon }, new RecordingLog(), 0);
   t.same(outcome, { other: 'the last one' });
 });
 
-t.test('what cannot be found out keeps no node from its rules', async (t) => {
+t.test('an unknown claim of the network does not stop the proxy', async (t) => {
   const log = new RecordingLog();
   const host = hostOf([{ type: 'unknown', why: 'no such sockets' }]);
   t.match(await becomeSoleProxy(config, { host, addon }, log), { release: Function });

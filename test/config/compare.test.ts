@@ -19,7 +19,7 @@ t.test('the port of health checks concerns the mode where it sends them on', (t)
   t.end();
 });
 
-t.test('what an edit of the file changes', (t) => {
+t.test('differences between two configurations name their fields', (t) => {
   const rows: readonly (readonly [string, readonly string[]])[] = [
     ['nftables: {syncPeriod: 1m}', ['syncPeriod: 30000 → 60000']],
     ['nftables: {minSyncPeriod: 2s}', ['minSyncPeriod: 0 → 2000']],

@@ -27,7 +27,7 @@ t.test('files are laid over --config in the order of their names', (t) => {
   t.end();
 });
 
-t.test('what is no drop-in is left alone, and an empty directory is fine', (t) => {
+t.test('other files than drop-ins are left alone, and an empty directory is fine', (t) => {
   const files = { c: 'mode: nftables', 'd/..data': 'x', 'd/.hidden.yaml': 'x', 'd/readme.txt': 'x', 'd/a.yaml~': 'x' };
   t.same(read(files).warnings, []);
   t.same(read({ c: 'mode: nftables', 'd/': '' }).warnings, []);

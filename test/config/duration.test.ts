@@ -42,7 +42,7 @@ t.test('durations in Go syntax: text, canonical text, milliseconds', (t) => {
   t.end();
 });
 
-t.test('what is no duration', (t) => {
+t.test('wrong durations are refused', (t) => {
   const wrong = [
     '',
     '-',

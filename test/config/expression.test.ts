@@ -45,7 +45,7 @@ t.test('a deny rule means what RE2 says, wherever it stands', async (t) => {
   t.notOk(is('^a$', 'a\nb'), 'lines do not count');
 });
 
-t.test('what RE2 does not compile is refused when the file is read', async (t) => {
+t.test('expressions that RE2 does not compile are refused when the file is read', async (t) => {
   await loadRegularExpressions();
   const problemOf = (source: string): string => {
     const refused: string[] = [];

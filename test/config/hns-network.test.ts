@@ -17,7 +17,7 @@ t.test('an endpoint by its name, which is no mistaken address', (t) => {
   t.end();
 });
 
-t.test('what names no network and no source is refused', (t) => {
+t.test('names of no network and no source are refused', (t) => {
   t.throws(
     () => fromFile('winkernel: {networkName: "*"}', [], WINDOWS),
     /winkernel\.networkName: Invalid value: "\*": must be the name of an HNS network, the beginning of one/,

@@ -99,7 +99,7 @@ t.test('headers, each for its origin', (t) => {
   t.end();
 });
 
-t.test('what belongs to an origin', (t) => {
+t.test('options that belong to an origin', (t) => {
   const [one, other] = ['--manifests=https://h/x', '--manifests=http://127.0.0.1:80/'] as const;
   const file = { '/h': '# A: s3cret\n\nhttps://h A: s3cret\n' };
   const problems = (flags: readonly string[], files = file): readonly string[] =>

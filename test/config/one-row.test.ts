@@ -52,7 +52,7 @@ t.test('decoding: its default, its value, and what it does not take', (t) => {
   t.end();
 });
 
-t.test('its flag', (t) => {
+t.test('one row of the table makes a flag', (t) => {
   const flags = flagsOf(TABLE);
   const flag = flags.find(({ name }) => name === 'ipvs-extra');
   t.equal(flags.length, flagsOf(KUBE_PROXY).length + 1);
@@ -73,7 +73,7 @@ t.test('validation, in its mode', (t) => {
   t.end();
 });
 
-t.test('what it means in another mode: a warning, and it counts as unset', (t) => {
+t.test('a field of another mode is a warning, and counts as unset', (t) => {
   t.same(inactive(TABLE, read(5), read(null), 'nftables'), ['ipvs.extra']);
   t.same(inactive(TABLE, read(3), read(null), 'nftables'), []);
   t.same(inactive(TABLE, read(5), read(null), 'ipvs'), []);
@@ -82,7 +82,7 @@ t.test('what it means in another mode: a warning, and it counts as unset', (t) =
   t.end();
 });
 
-t.test('what is written, and what an edit changes', (t) => {
+t.test('one row of the table is written, and compared with an edit', (t) => {
   t.match(written(TABLE, read(5)), { ipvs: { extra: 5 } });
   t.same(differences(KIND, read(5), read(6)), [{ field: `${KIND}.ipvs.extra`, before: '5', after: '6' }]);
   t.same(withValue({ a: { b: 1, c: 2 } }, ['a', 'b'], 3), { a: { b: 3, c: 2 } });

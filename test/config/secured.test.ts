@@ -4,7 +4,7 @@ import { failure, loaded } from './load-from.js';
 
 const PAIR = ['--tls-cert-file=/c', '--tls-private-key-file=/k'];
 
-t.test('what switches TLS on', (t) => {
+t.test('flags that switch TLS on', (t) => {
   t.equal(loaded([]).config.secured, null);
   t.same(loaded(['--metrics-tls']).config.secured?.tls, {
     pair: null,
@@ -52,7 +52,7 @@ t.test('who may ask, and for what', (t) => {
   t.end();
 });
 
-t.test('what is written down of requests', (t) => {
+t.test('flags of the audit log', (t) => {
   const audit = (...flags: readonly string[]): unknown => loaded(['--metrics-tls', ...flags]).config.secured?.audit;
   const files = ['--audit-policy-file=/p', '--audit-log-path=/l'];
   t.equal(audit(), null);

@@ -103,7 +103,7 @@ t.test('who changes our table all the time is answered with a part of our time',
   t.ok(busy < 2500 + 0.25 * 60_000, `${busy} ms of a minute`);
 });
 
-t.test('what was missed is audited, not too often', async (t) => {
+t.test('missed notifications lead to an audit, not too often', async (t) => {
   const { clock, drift, audits, checks } = setup();
   for (let time = 0; time < 12_000; time += 100) {
     drift.noticed(change([], true));

@@ -192,7 +192,7 @@ t.test('TLS with certificates on both sides, which are followed', async (t) => {
   });
 });
 
-t.test('it counts before the proxy of the kubeconfig and those of the environment', async (t) => {
+t.test('an egress selection counts before proxies of the kubeconfig and the environment', async (t) => {
   const other = stopWith(t, await startHttpProxy(null));
   const ours = stopWith(t, await startHttpProxy(null));
   const proxyUrl = `http://127.0.0.1:${other.port}`;

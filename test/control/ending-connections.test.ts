@@ -227,7 +227,7 @@ t.test('connections to a pod that is still in a slice of another Service go on',
   t.end();
 });
 
-t.test('what fails stays pending, and is reported once', async (t) => {
+t.test('a failed search for ending connections stays pending, and is reported once', async (t) => {
   const scene = new Scene();
   scene.failure = new Error('EPERM');
   scene.connect(GONE, 1);

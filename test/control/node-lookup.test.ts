@@ -50,7 +50,7 @@ t.test('ST-13: a Node that comes while it is waited for', async (t) => {
   t.same(new Set(api.requests.map(({ resource }) => resource)), new Set(['nodes']), 'nothing else is read');
 });
 
-t.test('one that does not come, or has no address, is a warning', async (t) => {
+t.test('a Node that does not come, or has no address, is a warning', async (t) => {
   const api = await server(t);
   const settings = config(`--master=${api.url}`);
   t.match(await lookUp(settings, /no Node/), { warnings: ['there is no Node me'], errors: [] });

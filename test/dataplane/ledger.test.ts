@@ -24,7 +24,7 @@ function refused(ledger: Ledger<string, Value>, keys: Iterable<string>, culprit:
   ledger.quarantine(culprit, 'EINVAL');
 }
 
-t.test('what is desired is pending until the kernel acknowledges it', (t) => {
+t.test('a desired state is pending until the kernel acknowledges it', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   t.same([...ledger.pending()], ['a']);

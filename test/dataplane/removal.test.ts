@@ -397,7 +397,7 @@ t.test(
   },
 );
 
-t.test('what fails is told, and does not keep the rest', async (t) => {
+t.test('a failed removal is reported, and the rest is removed', async (t) => {
   const node = new FakeNode();
   node.sets = ['KUBE-CLUSTER-IP', 'KUBE-LOOP-BACK'];
   node.failing = 'KUBE-CLUSTER-IP';

@@ -71,7 +71,7 @@ t.test('every file is used by a kustomization or given to kubectl patch', (t) =>
   t.end();
 });
 
-t.test('what the overlays make', (t) => {
+t.test('the overlays of kustomize make valid manifests', (t) => {
   t.same(names(overlay('base')), [
     'DaemonSet kube-proxy',
     'ConfigMap kube-proxy',

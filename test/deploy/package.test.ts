@@ -56,7 +56,7 @@ t.before(() => {
   symlinkSync(process.execPath, join(bin, 'node'));
 });
 
-t.test('what is packed runs where nothing can be compiled', (t) => {
+t.test('the npm package runs where nothing can be compiled', (t) => {
   const project = join(folder, 'project');
   const { files, bundleDependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
   const paths = files.filter((path) => !path.startsWith('!') && path !== 'prebuilds');

@@ -45,7 +45,7 @@ t.test('a process of the node itself, with the rights that HNS asks for, on Wind
   t.end();
 });
 
-t.test('what it starts is in the image', (t) => {
+t.test('the Windows image has what the pod’s command starts', (t) => {
   const file = readFileSync(projectFile('deploy/windows/Dockerfile'), 'utf8');
   const copied = [...file.matchAll(/^COPY (?:--from=\w+ )?(\S+) (\/\S+)$/gm)];
   const places = copied.map(([, , place = '']) => `C:/hpc${place}`);
@@ -65,7 +65,7 @@ t.test('what it starts is in the image', (t) => {
   t.end();
 });
 
-t.test('its configuration is one that acts, at ports that the probes ask', (t) => {
+t.test('the Windows configuration has effect, at the ports that the probes ask', (t) => {
   const [, , flag = '', ...flags] = command;
   const path = flag.replace('--config=', '');
   const data = fieldsOf(only('ConfigMap')['data']);

@@ -50,7 +50,7 @@ for (const flavor of process.env[MODE_VARIABLE] === undefined ? (['nft', 'legacy
     });
     t.notOk(proxy.log.slice(calm).includes(NOTICED), 'nothing is repaired');
     t.notOk(proxy.log.slice(calm).includes('native iptablesRestore'), 'nor written');
-    t.match(await lab.output('node', [`${mode}-save`]), /OTHERS -d 192\.0\.2\.1/, 'what is not ours stays');
+    t.match(await lab.output('node', [`${mode}-save`]), /OTHERS -d 192\.0\.2\.1/, 'rules that are not ours stay');
     await proxy.consistent();
   });
 

@@ -146,7 +146,7 @@ t.test('garbage beside good objects', async (t) => {
   t.match(proxy.log, /spec\.ports\[0\]\.port: 99999/, 'and said what is wrong');
 });
 
-t.test('what a broken file had goes on working, until the file is good again', async (t) => {
+t.test('rules of a broken file go on working, until the file is good again', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);

@@ -146,7 +146,7 @@ const ROWS: readonly Row[] = [
   { what: 'endpoint refuses', from: 'client', to: clusterIP(47), outcome: 'forwarded', answer: 'refused' },
 ];
 
-t.test('what is traced is what explain says', async (t) => {
+t.test('trace agrees with explain', async (t) => {
   const at = await scene(t);
   const before = await ruleset(at.lab);
   for (const { what, from, to, protocol = 'TCP', outcome, ours, answer } of ROWS)

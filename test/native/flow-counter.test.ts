@@ -97,7 +97,7 @@ t.test('several count, each for itself; misuse names the field', async (t) => {
   t.throws(() => addon.conntrackCount(1, -1), /buffer: expected an integer from 0/);
 });
 
-t.test('it does not keep a process alive, and ends with it', (t) => {
+t.test('the flow counter does not keep a process alive, and ends with it', (t) => {
   const script = `
     import { loadAddon } from ${JSON.stringify(new URL('../../src/native/load.js', import.meta.url).href)};
     await loadAddon().conntrack.conntrackCount(9, 4096).take();

@@ -75,7 +75,7 @@ t.test('elements of some sets, without the table', async (t) => {
   t.strictSame(await addon.nftElements('ip', 'no-such-table', ['targets']), []);
 });
 
-t.test('what elements count', async (t) => {
+t.test('counters of elements', async (t) => {
   await fresh();
   const add = ['add', 'element', 'ip', TABLE, 'seen'];
   const one = '10.0.0.1 . 10.96.0.1 . tcp . 80';
@@ -219,7 +219,7 @@ t.test('a failing transaction changes nothing and says what failed', async (t) =
   });
 });
 
-t.test('what is not there lists as null', async (t) => {
+t.test('a table that does not exist lists as null', async (t) => {
   t.equal(await addon.nftList('ip6', 'no-such-table', null), null);
 });
 

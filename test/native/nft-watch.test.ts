@@ -61,7 +61,7 @@ t.beforeEach(() => {
   nft('flush ruleset');
 });
 
-t.test('who changed what', async (t) => {
+t.test('notifications name the process and the change', async (t) => {
   const { changes, next } = watch(t);
   nft(`add table ip ${TABLE}`);
   t.match(await next(), { families: ['ip'], missed: false, process: /^nft\[\d+\]$/ });

@@ -83,7 +83,7 @@ t.test('messages are gathered up to a size or a time, errors are not', async (t)
   t.equal(out.length, 2, 'nothing to write');
 });
 
-t.test('what is gathered is written when the process exits', (t) => {
+t.test('buffered log lines are written when the process exits', (t) => {
   const script = `
     import { createLogger } from './src/observe/log.js';
     import { logStreams } from './src/observe/log-streams.js';

@@ -85,7 +85,7 @@ t.test('former files: so many, and not older', async (t) => {
   t.ok(readdirSync(directory).includes('audit-other.log'), 'of somebody else');
 });
 
-t.test('one that was moved away is left, and what cannot be written is lost but not the next', async (t) => {
+t.test('a rotated file that was moved away is left; a failed write loses its lines alone', async (t) => {
   const { directory, path, losses, options } = scene(t, { maxBytes: 1000 });
   const file = await RotatedFile.open(options);
   t.ok(file.write('one'));
@@ -106,7 +106,7 @@ t.test('one that was moved away is left, and what cannot be written is lost but 
   t.same(losses, []);
 });
 
-t.test('nobody waits for the disk, and memory does not grow for it', async (t) => {
+t.test('a slow disk holds up no writer, and memory does not grow for it', async (t) => {
   const { path, losses, options } = scene(t, { maxBytes: 1 << 30 });
   const file = await RotatedFile.open(options);
   const line = 'x'.repeat(1 << 20);
@@ -151,7 +151,7 @@ t.test('a client that writes too much leaves room for the lines of others', asyn
   await file.close();
 });
 
-t.test('whoever waits for a line is told what became of it', async (t) => {
+t.test('a caller that waits for a line learns what became of it', async (t) => {
   const { directory, options } = scene(t);
   const file = await RotatedFile.open(options);
   const outcome = (line: string): Promise<unknown> =>

@@ -93,7 +93,7 @@ t.test('external policy Local has a table for either list', (t) => {
   t.end();
 });
 
-t.test('what a mode cannot do is a limitation', (t) => {
+t.test('a mode reports limitations of balancing', (t) => {
   const text = { balance: HASHED };
   const slices = [pods(1, 1), pods(1, 3, 'b')];
   const said = (settings: Partial<PlanSettings>): readonly string[] =>

@@ -244,7 +244,7 @@ t.test('masquerading', (t) => {
   t.end();
 });
 
-t.test('what is not forwarded', (t) => {
+t.test('explain of packets that are not forwarded', (t) => {
   const rows = [
     ...balanced({ sourceRanges: ['203.0.113.0/24', '10.0.0.0/8'] }),
     serviceCIDR('kubernetes', ['10.96.0.0/16']),
@@ -314,7 +314,7 @@ t.test('conflicts, affinity, gaps, Services that are gone', (t) => {
   t.end();
 });
 
-t.test('who sends', (t) => {
+t.test('explain of the sender', (t) => {
   const endpoints = web([{ address: '10.0.0.1' }]);
   const bridge = new Scene(
     endpoints,

@@ -117,7 +117,7 @@ function movesFew(t: Test, count: number, weightOf: (place: number) => number): 
   t.equal(most <= 0.07, true, `${count} endpoints: ${(most * 100).toFixed(1)} % at most`);
 }
 
-t.test('one that leaves moves few slots of the others', (t) => {
+t.test('an endpoint that leaves moves few slots of the others', (t) => {
   movesFew(t, 10, () => 1);
   movesFew(t, 50, () => 1);
   movesFew(t, 10, (place) => 1 + ((place * 7) % 5));

@@ -68,7 +68,7 @@ t.test('an endpoint that becomes ready comes to its weight in ten steps', (t) =>
   t.end();
 });
 
-t.test('one that was not ready for a while begins again; others go on', (t) => {
+t.test('an endpoint that was not ready begins its slow start again; others go on', (t) => {
   const scene = new Scene(OLD);
   scene.put(pods([...OLD, { ...NEW, state: 's' }]));
   t.same(scene.shares, [50, 50]);

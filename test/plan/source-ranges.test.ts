@@ -25,7 +25,7 @@ function randomPrefix(random: SeededRandom, size: 4 | 16): IPPrefix {
   return prefix;
 }
 
-t.test('what is kept is what no wider range of the list contains, each once, sorted', (t) => {
+t.test('source ranges are kept without those that wider ones contain, each once, sorted', (t) => {
   const random = new SeededRandom(8);
   for (let round = 0; round < rounds(300); round++) {
     const size = random.pick([4, 16] as const);

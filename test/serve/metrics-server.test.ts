@@ -214,7 +214,7 @@ t.test('statusz', async (t) => {
     t.not((await ask(path)).status, 404, path);
 });
 
-t.test('what is switched off is not there', async (t) => {
+t.test('pages that are switched off do not exist', async (t) => {
   const ask = await serve(t, world({ flags: null, status: null, setVerbosity: null }));
   for (const path of [
     '/flagz',
@@ -302,7 +302,7 @@ t.test('profiles: in the format of pprof, one at a time, with names and no conte
     for (const path of ['profile', 'heap']) t.match(await ask(`${path}?seconds=${seconds}`), { status: 400 }, seconds);
 });
 
-t.test('what Node.js does not have is said', async (t) => {
+t.test('profiles that Node.js does not have are refused with the reason', async (t) => {
   const ask = await serve(t, world());
   const page = (name: string): ReturnType<Ask> => ask(`/debug/pprof/${name}`);
   t.match(await page(''), { status: 200, body: /go tool pprof/ });

@@ -123,7 +123,7 @@ t.test('an IPv6-only check does not answer over IPv4', async (t) => {
   await t.rejects(ask('127.0.0.1', port), { code: 'ECONNREFUSED' });
 });
 
-t.test('the same port stays open, another closes it and cuts its connections', async (t) => {
+t.test('an unchanged health check port stays open; another one closes it and its connections', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const [first, second] = [await freePort(), await freePort()];

@@ -107,7 +107,7 @@ t.test('only its own user may connect', async (t) => {
   t.equal(process.umask(0), 0, 'the mask is put back');
 });
 
-t.test('what another process left', async (t) => {
+t.test('a socket that another process left', async (t) => {
   const { path, clock, log, socket } = await rig(t);
   const first = socket();
   await first.start();
@@ -182,7 +182,7 @@ t.test('a socket that another process has made since is not removed', async (t) 
   t.equal((await ask(path, '/echo?text=second')).text, 'second');
 });
 
-t.test('what is not ours stays', async (t) => {
+t.test('a file that is no socket of ours stays', async (t) => {
   const { path, log, socket } = await rig(t);
   const opened = socket();
   await opened.start();

@@ -116,7 +116,7 @@ t.test('an object without a name cannot be identified', async (t) => {
   t.match(said(content), [/^error f\.yaml: document 1: Service: metadata\.name: null: is required; /]);
 });
 
-t.test('what is no object at all', async (t) => {
+t.test('documents of a manifest that are no objects', async (t) => {
   for (const text of [
     'just text',
     '- a\n- b\n',
@@ -334,7 +334,7 @@ t.test('while a large YAML document is parsed the event loop goes on', async (t)
   t.ok(own < all / 2, 'most of the work is not in its way', { own, all });
 });
 
-t.test('who stops need not wait for a parse to end', async (t) => {
+t.test('a stop does not wait for a parse to end', async (t) => {
   const stopped = new AbortController();
   const text = `a:\n${'- {b: c}\n'.repeat(500_000)}`;
   const reading = readContent(text, 'f.yaml', new Interner(), new Pacer(stopped.signal));

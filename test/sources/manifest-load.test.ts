@@ -41,7 +41,7 @@ t.test('a location that cannot be read makes the load incomplete', async (t) => 
   t.match(problems.map(printProblem), [/none: cannot be read: does not exist$/]);
 });
 
-t.test('the same files give the same rows in the same order', async (t) => {
+t.test('manifests give their rows in an order that does not depend on the file system', async (t) => {
   const root = scratchDirectory(t);
   for (const name of ['c', 'a', 'b'])
     writeFileSync(join(root, `${name}.yaml`), yaml(serviceYaml(`${name}2`), serviceYaml(`${name}1`)));

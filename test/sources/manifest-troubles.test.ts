@@ -19,7 +19,7 @@ import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '..
 /** So long that only change events can tell. */
 const EVENTS_ONLY = { filePollMs: 600_000 };
 
-t.test('what could not be read from the start on is a gap until it can be', async (t) => {
+t.test('a manifest that cannot be read at the start is an unsynced source until it can be', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('good.yaml'), serviceYaml('good'));
@@ -159,7 +159,7 @@ t.test('a location that cannot be read holds readiness back, a broken file does 
   t.equal(missing.writer.commits.length, 0, 'an empty directory means no objects');
 });
 
-t.test('what is no file, or has no end, keeps nobody waiting', async (t) => {
+t.test('a manifest that is no file, or has no end, holds up no source', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('z.yaml'), serviceYaml('z'));

@@ -294,7 +294,7 @@ t.test('TLS: whom to trust, and who asks', async (t) => {
   t.equal(asked.length, 1);
 });
 
-t.test('what is hidden of a URL shows nowhere, and URLs that differ in it only are two sources', async (t) => {
+t.test('the secret part of a URL shows nowhere, and URLs that differ in it only are two sources', async (t) => {
   const origin = await Origin.start(t);
   const logins: unknown[] = [];
   origin.handler = (request, response) => {

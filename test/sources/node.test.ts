@@ -78,7 +78,7 @@ t.test('HZ-07 a Node being deleted or tainted by the autoscaler is not eligible'
   t.end();
 });
 
-t.test('what is wrong with a Node', (t) => {
+t.test('problems of a Node', (t) => {
   const table: [ApiObject, readonly string[]][] = [
     [
       { metadata: { name: 'UPPER' } },

@@ -6,7 +6,7 @@ import { runNode, windowsPath } from './windows.js';
 
 const PROGRAM = windowsPath(projectFile('dist/main.js'));
 
-t.test('what needs no kernel', async (t) => {
+t.test('commands that need no kernel run under Windows', async (t) => {
   const version = await runNode([PROGRAM, '--version']);
   t.match(version, {
     status: 0,

@@ -64,7 +64,7 @@ t.test('started and stopped by the service manager', async (t) => {
   t.match(logOf(node), /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
 });
 
-t.test('one that is stopped while a slow HNS is programmed ends after the batch that it has sent', async (t) => {
+t.test('a service that is stopped while HNS is slow ends after the batch that it has sent', async (t) => {
   const node = await WindowsNode.make(t);
   for (let index = 0; index < 100; index++) {
     const name = `s${index}`;
@@ -100,18 +100,15 @@ t.test('one that is stopped while a slow HNS is programmed ends after the batch 
   t.match(logOf(node), /"ending before everything is in the kernel"/);
 });
 
-t.test(
-  'one that cannot go on ends without telling the service manager, and its last words are in the log',
-  async (t) => {
-    const node = await WindowsNode.make(t);
-    node.configure({ windowsRunAsService: true, winkernel: {} });
-    await started(t, node);
-    await until('the last words', () => /winkernel\.networkName: Required value/.test(logOf(node)));
-    await until('the end', () => !isRunning(node));
-    // Wine's does not see that the process is gone. Windows' then does what the failure actions say, unless it was told of a stop.
-    t.notMatch((await sc('query', NAME)).stdout, /STATE +: 1 /);
-  },
-);
+t.test('a service that cannot go on ends without a report to the service manager, and logs why', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.configure({ windowsRunAsService: true, winkernel: {} });
+  await started(t, node);
+  await until('the last words', () => /winkernel\.networkName: Required value/.test(logOf(node)));
+  await until('the end', () => !isRunning(node));
+  // Wine's does not see that the process is gone. Windows' then does what the failure actions say, unless it was told of a stop.
+  t.notMatch((await sc('query', NAME)).stdout, /STATE +: 1 /);
+});
 
 /** Whether a process has the service's launcher. */
 function isRunning({ folder }: WindowsNode): boolean {

@@ -188,7 +188,7 @@ for (const [name, documents, ...expected] of CASES) {
   });
 }
 
-t.test('what only several files say together', async (t) => {
+t.test('check finds contradictions between files', async (t) => {
   const files = new Map([
     ['cluster', `${CLUSTER}networking: {podSubnet: 10.244.0.0/16}`],
     ['proxy', `${PROXY}clusterCIDR: 10.1.0.0/16`],
@@ -199,7 +199,7 @@ t.test('what only several files say together', async (t) => {
   t.match(await check(['proxy', 'cluster'], read), { status: 1, stdout: /^proxy:3: .*\(cluster\)\n$/ });
 });
 
-t.test('what nodes and clusters are held against', async (t) => {
+t.test('check compares nodes and clusters', async (t) => {
   const files: Record<string, string> = {
     nft: `${PROXY}mode: nftables\nnftables: {minSyncPeriod: 2s}\niptables: {minSyncPeriod: 9s}\n`,
     ipvs: `${PROXY}mode: ipvs\n`,

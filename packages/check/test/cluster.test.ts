@@ -217,7 +217,7 @@ t.test('warnings alone are no errors, unless they are to be', async (t) => {
   t.equal((await run('--strict')).status, 1);
 });
 
-t.test('who cannot be reached, or does not let us in', async (t) => {
+t.test('check reports an API server that is unreachable or refuses access', async (t) => {
   const { server, run } = await world(t);
   server.tokens = ['another'];
   t.same(await run(), {

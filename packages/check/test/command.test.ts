@@ -36,7 +36,7 @@ t.test('exit status: 0, 1 for errors, 2 for what cannot be read', async (t) => {
   t.notMatch(stderr, 'S3cr3t');
 });
 
-t.test('what no document says', async (t) => {
+t.test('check reports a file without a document', async (t) => {
   const said = async (text: string): Promise<string> => (await run(['f'], { f: text })).stdout;
   t.match(await said('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');
   t.match(await said('kind: X\n'), 'error: apiVersion: is missing');
@@ -175,7 +175,7 @@ function inShell(command: string, cwd: string): { readonly stdout: string; reado
   return spawnSync('bash', ['-c', command, PROGRAM], { cwd, encoding: 'utf8' });
 }
 
-t.test('what is no regular file', async (t) => {
+t.test('check reads pipes and devices as it can', async (t) => {
   const folder = scratchDirectory(t);
   writeFileSync(join(folder, 'a'), `${HEADER}x: 1\n`);
   const wrong = (name: string) => ({

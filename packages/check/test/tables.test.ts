@@ -40,7 +40,7 @@ t.test('a mapping with every field of a table is taken', (t) => {
   t.end();
 });
 
-t.test('and is not when it is wrong in one place', (t) => {
+t.test('a document with one wrong value is refused', (t) => {
   let count = 0;
   const taken: string[] = [];
   for (const place of PLACES)
@@ -66,7 +66,7 @@ function wrongFor(initial: unknown): readonly unknown[] {
   return initial === null || Array.isArray(initial) ? ['x', new Mapping([])] : ['x', 1, []];
 }
 
-t.test('nor is the kind that the proxy reads itself', (t) => {
+t.test('the proxy’s own configuration with one wrong value is refused', (t) => {
   const taken: string[] = [];
   const nest = (names: readonly string[], value: unknown): unknown =>
     names.reduceRight((inner: unknown, name) => new Mapping([[name, inner]]), value);

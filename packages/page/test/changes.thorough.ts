@@ -4,7 +4,7 @@ import { Browser, withoutBrowser } from './browser.js';
 import { MadeUpServer } from './made-up-server.js';
 import { EXPLAINED, overview, repair, sync } from './made-up.js';
 
-t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
+t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
   const server = await MadeUpServer.start(500);
   const browser = await Browser.start();
   const { page } = browser;

@@ -180,7 +180,7 @@ class SlowReader extends Writable {
   }
 }
 
-t.test('who does not read is sent no more until it does, then how things are, and is cut off in the end', async (t) => {
+t.test('a client that does not read gets a snapshot later, and is cut off in the end', async (t) => {
   const scene = await pageScene(t);
   scene.say([WEB]);
   scene.sync();

@@ -80,7 +80,7 @@ async function readers(
   return made;
 }
 
-t.test('who may read metrics may read nothing else', async (t) => {
+t.test('a user that may read metrics may read nothing else', async (t) => {
   const { status, ask, asked, heard } = await readers(t);
   const paths = ['/metrics', '/configz', '/debug/pprof/', '/flagz', '/healthz', '/nowhere'];
   const statuses = async (token: string): Promise<readonly number[]> =>
@@ -209,7 +209,7 @@ t.test('authorities are followed, and a connection does not outlive its own', as
   t.equal(await status('/metrics', ...by(other.issue({ commonName: 'a', use: 'client' }))), 200);
 });
 
-t.test('nobody: where it is not switched off, and never with something that is no good', async (t) => {
+t.test('anonymous requests are admitted unless switched off, and never with bad credentials', async (t) => {
   const { status, server, asked } = await world(t, [...BY_CERTIFICATE, '--authentication-token-webhook']);
   server.reviews.rules.push({ who: 'system:unauthenticated', nonResourceURLs: ['/healthz'], verbs: ['get'] });
   t.same([await status('/healthz'), await status('/metrics')], [200, 403]);
@@ -336,7 +336,7 @@ t.test('a flood of tokens costs the API server no more than the limits say', asy
   t.equal(asked('TokenReview').length, 11, 'asked once');
 });
 
-t.test('who asks from many addresses, or for many paths, meets limits as well', async (t) => {
+t.test('limits hold for requests from many addresses and for many paths', async (t) => {
   const { port, asked, ask, clock, server } = await readers(t);
   const agents = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map(
     (localAddress) => new Agent({ keepAlive: true, maxSockets: 8, ca: authority.own.certificate, localAddress }),
@@ -376,7 +376,7 @@ t.test('who asks from many addresses, or for many paths, meets limits as well', 
   t.same(await Promise.all(waiting), Array<number>(16).fill(503));
 });
 
-t.test('what is judged of one is not taken for another', async (t) => {
+t.test('a decision about one user or path is not taken for another', async (t) => {
   const { server, status, asked } = await readers(t);
   const { users } = server.reviews;
   const same = { username: 'prometheus', groups: ['scrapers'] };

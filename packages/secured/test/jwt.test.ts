@@ -208,7 +208,7 @@ t.test('the way to an issuer', async (t) => {
   );
 });
 
-t.test('nobody, by path', async (t) => {
+t.test('anonymous requests are admitted by path, as the authentication file says', async (t) => {
   const { ask } = await world(t, {}, [], { anonymous: { enabled: true, conditions: [{ path: '/healthz' }] } });
   const status = async (path: string): Promise<number> => (await ask(path, ...TRUSTED)).status;
   t.same(

@@ -168,7 +168,7 @@ t.test('no session is taken up again', async (t) => {
   }
 });
 
-t.test('who says nothing, and who comes by the hundred', async (t) => {
+t.test('silent connections are closed, and connections by the hundred are limited', async (t) => {
   const { port, clock, ask } = await scene(t, GIVEN, { handshakeTimeoutMs: 50 });
   const dial = (): Socket =>
     connect(port, '127.0.0.1')
@@ -199,7 +199,7 @@ t.test('who says nothing, and who comes by the hundred', async (t) => {
   t.pass('the next one is answered');
 });
 
-t.test('who is not let in pushes nobody out', async (t) => {
+t.test('refused clients take no connection from admitted ones', async (t) => {
   const { port, clock } = await scene(t, GIVEN);
   const early = connectTls({ port, host: '127.0.0.1', servername: 'localhost', ca: authority.own.certificate });
   await once(early, 'secureConnect');

@@ -106,7 +106,7 @@ t.test('the first that allows or forbids decides', async (t) => {
   t.equal(await status('/flagz'), 200, 'the file is followed');
 });
 
-t.test('what is not to be remembered is asked for each time', async (t) => {
+t.test('webhooks without a cache are asked each time', async (t) => {
   for (const [uncached, isCached] of [
     ['cacheAuthorizedRequests', { [200]: false, [403]: true }],
     ['cacheUnauthorizedRequests', { [200]: true, [403]: false }],
@@ -127,7 +127,7 @@ t.test('what is not to be remembered is asked for each time', async (t) => {
   }
 });
 
-t.test('one that gives no answer', async (t) => {
+t.test('a webhook without an answer is followed by the next, or refuses', async (t) => {
   const [silent, second] = [await hook(t, null), await hook(t, ALLOW)];
   const leaves = await world(t, authorizer('silent', silent), authorizer('second', second));
   t.equal(await leaves.status(), 200, 'is left to the next');

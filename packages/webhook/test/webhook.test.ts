@@ -329,7 +329,7 @@ t.test('the component asks for client certificates, and mounts every file that i
   t.end();
 });
 
-t.test('who may ask, where authorities are named', async (t) => {
+t.test('the webhook answers only clients certified by its authorities', async (t) => {
   const made = await world(t, issue(), BY_CERTIFICATE);
   listed(made);
   const text = JSON.stringify(recorded('create'));

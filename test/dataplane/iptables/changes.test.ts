@@ -80,7 +80,7 @@ t.test('what refuses less stops doing so after it translates, what refuses more 
   t.same(await tables([balancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
 });
 
-t.test('so it is where the Service port has another name at the same time', async (t) => {
+t.test('a refusal changes in the same order when the Service port is renamed at the same time', async (t) => {
   const rig = new Rig();
   const named = (name: string): Row => service('web', { clusterIPs: ['10.96.0.10'], ports: [{ name, port: 80 }] });
   rig.commit([...NODE_ROWS, named('a')]);

@@ -132,7 +132,7 @@ t.test('long chains are divided, and read back', async (t) => {
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('what others do to policies and rules is repaired', async (t) => {
+t.test('external changes to policies and rules are repaired', async (t) => {
   const rig = await started();
   t.equal(await rig.dataplane.audit(), false);
   const policy = rig.kernel.policies?.get('Kt01');

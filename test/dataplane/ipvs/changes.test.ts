@@ -376,7 +376,7 @@ t.test(
   },
 );
 
-t.test('what the kernel refuses is quarantined with its frontend, and others do not wait', async (t) => {
+t.test('an object that the kernel refuses is quarantined with its frontend, and others do not wait', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();

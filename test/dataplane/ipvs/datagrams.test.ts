@@ -35,7 +35,7 @@ async function started(): Promise<Rig> {
   return rig;
 }
 
-t.test('they go at once, and a Service with its flows, which are told of', async (t) => {
+t.test('destinations of UDP go at once; a Service goes with its flows, which are reported', async (t) => {
   const rig = await started();
   rig.commit([dns([OTHER])]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -d -u 10.96.0.53:53 -r 10.0.2.1:53']);
@@ -46,7 +46,7 @@ t.test('they go at once, and a Service with its flows, which are told of', async
   t.equal(rig.kernel.addon.ipvs.services.size, 0);
 });
 
-t.test('one that terminates and still serves keeps its flows and takes no new ones', async (t) => {
+t.test('a terminating endpoint that serves keeps its flows of UDP and takes no new ones', async (t) => {
   const rig = await started();
   rig.commit([dns([{ ...ONE, ...SERVING }, OTHER])]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -e -u 10.96.0.53:53 -r 10.0.2.1:53 -m -w 0']);

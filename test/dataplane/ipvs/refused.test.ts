@@ -90,7 +90,7 @@ t.test('a set that is half full is emptied, and counts on', async (t) => {
   t.same(await refused(rig), ['10.96.0.1:80/TCP refused no-endpoints 1']);
 });
 
-t.test('it comes and goes with the flag, and changes nothing else', async (t) => {
+t.test('counting of refused packets comes and goes with the flag, and changes nothing else', async (t) => {
   const rig = await started(false);
   t.same(setsOf(rig), []);
   const plain = rig.kernel.contents();

@@ -38,23 +38,26 @@ t.test('what only kube-proxy needs goes once nothing leads there, unless others 
   }
 });
 
-t.test('what a full set does not take is quarantined with its frontend, and others are served', async (t) => {
-  const rig = new Rig();
-  const { ipset, ipvs } = rig.kernel.addon;
-  await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
-  rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
-  const { quarantined } = await rig.sync();
-  t.same(
-    quarantined.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
-    [['10.96.0.3:80/TCP', true]],
-  );
-  t.equal(ipvs.services.size, 3);
-  t.equal(await rig.dataplane.audit(), false, 'which is no difference');
-  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
-  rig.now += 1000;
-  t.same((await rig.sync()).quarantined, []);
-  t.same(await rig.difference(), []);
-});
+t.test(
+  'an element that a full set does not take is quarantined with its frontend, and others are served',
+  async (t) => {
+    const rig = new Rig();
+    const { ipset, ipvs } = rig.kernel.addon;
+    await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
+    rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
+    const { quarantined } = await rig.sync();
+    t.same(
+      quarantined.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
+      [['10.96.0.3:80/TCP', true]],
+    );
+    t.equal(ipvs.services.size, 3);
+    t.equal(await rig.dataplane.audit(), false, 'which is no difference');
+    rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
+    rig.now += 1000;
+    t.same((await rig.sync()).quarantined, []);
+    t.same(await rig.difference(), []);
+  },
+);
 
 t.test(
   'an address that its set does not take is not put on the link, where nothing would guard its other ports',

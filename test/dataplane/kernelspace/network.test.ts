@@ -63,7 +63,7 @@ t.test('the network is looked up where HNS does not tell of it, and when everyth
   t.same(await looks(), [], 'that is not due');
 });
 
-t.test('what others do is found and repaired', async (t) => {
+t.test('external changes of HNS are found and repaired', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   t.equal(await rig.dataplane.audit(), false);

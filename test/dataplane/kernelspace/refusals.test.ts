@@ -19,7 +19,7 @@ t.test('an HNS that does not know how to modify is not asked twice', async (t) =
   t.same(await rig.difference(), []);
 });
 
-t.test('what HNS refuses is quarantined, others do not wait, and it is tried again', async (t) => {
+t.test('a frontend that HNS refuses is quarantined and retried, and others do not wait', async (t) => {
   const rig = await started();
   rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
   rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);

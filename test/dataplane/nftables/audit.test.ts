@@ -79,7 +79,7 @@ t.test('a set that somebody added is a difference', async (t) => {
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('what a sync changes meanwhile is no difference', async (t) => {
+t.test('an audit reports no difference for changes by a sync meanwhile', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   during(rig, async () => {
@@ -210,7 +210,7 @@ t.test('what comes back in the meantime stays', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('what somebody else uses is said once, keeps nothing else, and is tried again by the next check', async (t) => {
+t.test('an object in use by others is reported once, holds up nothing, and is retried by the next check', async (t) => {
   const rig = await started();
   rig.commit([
     service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),

@@ -78,7 +78,7 @@ t.test('the frontend of an element that the kernel refuses is named', async (t) 
   }
 });
 
-t.test('so it is where the element tells a local endpoint of a node port', async (t) => {
+t.test('a refused element of a node port’s local endpoint names its frontend', async (t) => {
   const rig = await started();
   rig.kernel.nftTransact = ({ operations }) => {
     const index = operations.findIndex(

@@ -28,7 +28,7 @@ t.test('a cold start is one transaction, in the order that holds for all', async
   t.same(await rig.difference(), []);
 });
 
-t.test('the same table is adopted without a transaction', async (t) => {
+t.test('a table that is as planned is adopted without a transaction', async (t) => {
   const rig = await started();
   rig.restart();
   const sent = await rig.during(async () => {

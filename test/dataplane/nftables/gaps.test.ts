@@ -28,7 +28,7 @@ async function restarted(): Promise<Rig> {
   return rig;
 }
 
-t.test('what the plan does not name stays while there are gaps, and goes with them', async (t) => {
+t.test('frontends that the plan does not name stay until all sources are synced', async (t) => {
   const rig = await restarted();
   const sent = await rig.during(() => rig.sync());
   t.equal(sent.length, 0, 'nothing was touched');

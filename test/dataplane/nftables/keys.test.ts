@@ -70,7 +70,7 @@ t.test('an endpoint of the list that a frontend stands for, which a node port do
   t.end();
 });
 
-t.test('what is no frontend is recognised', (t) => {
+t.test('names that are no frontends are recognised', (t) => {
   const strange: readonly (readonly [string, string])[] = [
     ['port 0', '0a60000a 11000000 00000000'],
     ['no such protocol', '0a60000a 01000000 00350000'],

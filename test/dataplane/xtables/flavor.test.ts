@@ -39,7 +39,7 @@ t.test('the flavour that this host uses', async (t) => {
   for (const [what, held, expected] of rows) t.equal(await chooseFlavor(host(held), 'IPv4', null), expected, what);
 });
 
-t.test('what works and what is wanted', async (t) => {
+t.test('the flavour is chosen by what works and what is asked for', async (t) => {
   const kernel = host({ legacy: { 'mangle KUBE-IPTABLES-HINT': 0 } });
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), 'nft', 'an order goes before what is found');
   kernel.flavors = ['nft'];

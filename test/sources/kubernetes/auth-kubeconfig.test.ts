@@ -73,7 +73,7 @@ async function refusal(kubeconfig: string, master = ''): Promise<string> {
   return '';
 }
 
-t.test('what kubeadm writes', async (t) => {
+t.test('a kubeconfig that kubeadm writes', async (t) => {
   const { server, tls, login, impersonate, warnings } = await access(KUBEADM);
   t.equal(server.href, 'https://control-plane.example:6443/');
   t.equal(tls?.serverName, 'control-plane.example');

@@ -263,7 +263,7 @@ t.test('before it ends a certificate is renewed, and all goes on with the next o
   t.match(await fetchText(connection), /^200 /);
 });
 
-t.test('one that the API server does not take leads to nothing, and the one before stays in use', async (t) => {
+t.test('a certificate that the API server rejects is dropped, and the former stays in use', async (t) => {
   const world = await start(t, 'sign', { signer: stranger.own });
   const { signing } = world.server;
   const files = (): readonly string[] => readdirSync(join(world.directory, 'pki')).sort();

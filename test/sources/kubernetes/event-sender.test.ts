@@ -108,7 +108,7 @@ t.test('whatever is too long for the server is cut', async (t) => {
   t.equal(server.events[0]?.['note'], `${'é'.repeat(510)}…`);
 });
 
-t.test('the same event is told once in ten minutes', async (t) => {
+t.test('a repeated event is sent once in ten minutes', async (t) => {
   const made = await world(t);
   const { sender, clock } = made;
   for (const note of ['a', 'b', 'a', 'a']) sender.record(trouble(note));
@@ -221,7 +221,7 @@ t.test('an answer that was lost: the event is there once', async (t) => {
   t.same(made.log.lines, []);
 });
 
-t.test('nobody there: nothing waits for it, stopping drops what is left', async (t) => {
+t.test('without an API server nothing waits for events, and stopping drops them', async (t) => {
   const made = await world(t);
   await made.server.stop();
   made.sender.record(trouble('first'));

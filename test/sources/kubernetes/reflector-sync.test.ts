@@ -12,7 +12,7 @@ function at(object: ApiObject, version: number): ApiObject {
   return { ...object, metadata: { ...(object['metadata'] as ApiObject), resourceVersion: String(version) } };
 }
 
-t.test('what is asked for', async (t) => {
+t.test('the requests of a reflector', async (t) => {
   const world = new FakeWorld({ contentType: '' });
   const services = await world.request('services', 1);
   t.equal(services.path, '/api/v1/services');

@@ -372,7 +372,7 @@ t.test('user agent', (t) => {
   t.end();
 });
 
-t.test('what importing it costs', (t) => {
+t.test('the cost of importing the transport', (t) => {
   const module = new URL('../../../src/sources/kubernetes/connect/transport.js', import.meta.url).href;
   const script = `
     await Promise.all(['http', 'https', 'tls', 'child_process', 'fs/promises'].map((name) => import('node:' + name)));
