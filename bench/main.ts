@@ -23,7 +23,8 @@ Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behi
   --api-server DIR        kube-apiserver and etcd in place of the test API server; a change begins when it is sent to that
   --idle-seconds NUMBER   how long it is seen what they take with nothing changing (60 with a peer, otherwise 5)
   --changes NUMBER        single changes (200)
-  --churn-seconds NUMBER  how long 500 endpoints a second change (10)
+  --churn-seconds NUMBER  how long endpoints change (10)
+  --churn-rate NUMBER     how many a second (500)
   --connections NUMBER    connections for the rate (20000)
   --settle-ms NUMBER      how long the proxy is left alone before its memory is looked at (3000)
   --compare WHAT          in place of all else, in turns with and without: telemetry (Services counted),
@@ -79,6 +80,7 @@ function commandLine() {
       'idle-seconds': { type: 'string' },
       changes: { type: 'string', default: '200' },
       'churn-seconds': { type: 'string', default: '10' },
+      'churn-rate': { type: 'string', default: '500' },
       connections: { type: 'string', default: '20000' },
       'settle-ms': { type: 'string', default: '3000' },
       compare: { type: 'string' },
@@ -133,6 +135,7 @@ function settings(values: Values): Omit<MeasureOptions, 'cluster' | 'mode' | 'co
     apiServer: values['api-server'] === undefined ? null : resolve(values['api-server']),
     changes: Number(values.changes),
     churnSeconds: Number(values['churn-seconds']),
+    churnRate: Number(values['churn-rate']),
     connections: Number(values.connections),
     settleMs: Number(values['settle-ms']),
     idleSeconds: Number(values['idle-seconds'] ?? (values.peer === undefined ? 5 : 60)),

@@ -49,6 +49,8 @@ export interface MeasureOptions {
   readonly changes: number;
   /** How long endpoints are churned. */
   readonly churnSeconds: number;
+  /** How many of them a second. */
+  readonly churnRate: number;
   readonly connections: number;
   /** How long the proxy is left alone before its memory is looked at. */
   readonly settleMs: number;
@@ -66,7 +68,6 @@ const WARM_UP = 20;
 /** Single changes end after this time, however few they were: a slow proxy has shown what it can by then. */
 const CHANGES_LIMIT_MS = 60_000;
 const ROLLED_SERVICES = 100;
-const CHURN_PER_SECOND = 500;
 const CHURN_PROBE_MS = 200;
 const FIRST_PACKETS = 200;
 const SERVICES_CONNECTED = 64;
@@ -116,7 +117,7 @@ class Measurement {
       say('single changes');
       const changes = ours ? await this.changes(first) : null;
       const changeSeenMs = await this.seenChanges();
-      say(`${CHURN_PER_SECOND} changes a second, a rollout, new connections`);
+      say(`${this.options.churnRate} changes a second, a rollout, new connections`);
       const churn = await this.churn(first);
       const rollingMs = await this.roll();
       const fullCheckMs = ours ? await this.fullCheck(first) : 0;
@@ -256,8 +257,8 @@ class Measurement {
 
   private async churn(
     proxy: Proxy,
-  ): Promise<Pick<OutsideMeasures, 'churnCpuPercent' | 'churnLagMs' | 'churnGrowthMb'>> {
-    const { cluster, churnSeconds, settleMs } = this.options;
+  ): Promise<Pick<OutsideMeasures, 'churnCpuPercent' | 'churnLagMs' | 'churnResidentMb' | 'churnGrowthMb'>> {
+    const { cluster, churnSeconds, churnRate, settleMs } = this.options;
     const lags: number[] = [];
     const resident: number[] = [];
     const done = { churning: false };
@@ -266,7 +267,7 @@ class Measurement {
     await sleep(settleMs);
     const cpuBefore = proxy.cpuSeconds();
     const startedAt = monotonicMs();
-    const churning = this.server.churn(cluster, CHURN_PER_SECOND, churnSeconds).then(() => {
+    const churning = this.server.churn(cluster, churnRate, churnSeconds).then(() => {
       done.churning = true;
     });
     while (!done.churning) {
@@ -279,7 +280,11 @@ class Measurement {
     const seconds = (monotonicMs() - startedAt) / 1000;
     const churnCpuPercent = ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds;
     this.reconfigure();
-    return { churnCpuPercent, churnLagMs: spread(lags), churnGrowthMb: growth(resident) };
+    return {
+      ...{ churnCpuPercent, churnLagMs: spread(lags) },
+      churnResidentMb: resident.at(-1) ?? 0,
+      churnGrowthMb: growth(resident),
+    };
   }
 
   private async roll(): Promise<number> {

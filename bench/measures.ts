@@ -31,6 +31,8 @@ export interface OutsideMeasures {
   /** Changes a second and what they cost: the share of one CPU, and a further change's time to the first connection. */
   readonly churnCpuPercent: number;
   readonly churnLagMs: Spread;
+  /** At the end of the churn. */
+  readonly churnResidentMb: number;
   /** Growth of the memory from the first quarter of the churn to its last. */
   readonly churnGrowthMb: number;
   /** New connections a second through Services, and from the first packet to the answer; the same straight to endpoints. */
