@@ -1,0 +1,141 @@
+// Commands in the documentation: each is taken out of its page and checked against what would run it. None is executed here.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { parseCommand } from '../src/commands/command-line.js';
+import { parseGiven } from '../src/commands/given.js';
+import { commandNamed } from '../src/commands/table.js';
+import { messageOf } from '../src/base/error-message.js';
+import { parseCommandLine, subcommandOf } from '../src/config/flags.js';
+import { projectFile } from './support/lab/agent.js';
+
+const ROOT = projectFile('.');
+const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+};
+const PROGRAMS = /^(?:pointsman|kubectl|npm|npx|node|sh|curl|helm)$/;
+
+interface Command {
+  readonly at: string;
+  /** In a sentence a command may be named without its last word. */
+  readonly isWhole: boolean;
+  readonly words: readonly string[];
+}
+
+/** Commands of a line, without prompt, comment and the brackets of what is optional. */
+function commandsOf(at: string, line: string, isWhole: boolean): readonly Command[] {
+  return line
+    .replace(/^\s*(?:\d+\. )?\$ /, '')
+    .replace(/(?:^|\s)# .*$/, '')
+    .replaceAll(/<(?!\()[^>]*>/g, 'VALUE')
+    .split(/\s(?:\||&&|--(?= pointsman))\s|[()]/)
+    .map((part) => [...part.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word))
+    .filter(([program = '']) => PROGRAMS.test(program))
+    .map((words) => ({
+      at,
+      isWhole,
+      words: words.map((word) => word.replaceAll(/^\[|\]$/g, '').replace(/\|.*$/, '')),
+    }));
+}
+
+/** Of all pages: lines of code blocks, and code in sentences that begins with a program and a word. */
+function commands(): readonly Command[] {
+  const find = ['.', '-name', '*.md', '-not', '-path', '*/node_modules/*', '-not', '-path', './.*/*'];
+  const pages = execFileSync('find', find, { cwd: ROOT, encoding: 'utf8' })
+    .split('\n')
+    .filter((path) => path !== '' && !path.startsWith('./build/'));
+  return pages.sort().flatMap((page) => {
+    const lines = readFileSync(join(ROOT, page), 'utf8')
+      .replaceAll(/\\\n\s*/g, '')
+      .split('\n');
+    let isFenced = false;
+    return lines.flatMap((text, index) => {
+      const at = `${page.slice(2)}:${index + 1}`;
+      if (text.trimStart().startsWith('```')) isFenced = !isFenced;
+      if (isFenced || text.startsWith('    ')) return commandsOf(at, text, true);
+      return [...text.matchAll(/`([^`]+)`/g)].flatMap(([, code = '']) =>
+        code.includes(' ') ? commandsOf(at, code, false) : [],
+      );
+    });
+  });
+}
+
+const ALL = commands();
+const of = (program: string): readonly Command[] => ALL.filter(({ words }) => words[0] === program);
+
+/** What the program would say to the command line; null: it would take it. */
+function problemOf(argv: readonly string[]): string | null {
+  const [first = ''] = argv;
+  try {
+    const configured = subcommandOf(argv);
+    if (configured !== null) {
+      parseCommand(configured, argv);
+      return null;
+    }
+    const spec = commandNamed(first);
+    if (spec === null) {
+      parseCommandLine(argv);
+      return null;
+    }
+    const given = parseGiven(spec, argv.slice(1));
+    return typeof given === 'string' ? given : null;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+t.test('Command lines of pointsman in the documentation are ones that it takes', (t) => {
+  const lines = of('pointsman').filter(({ words }) => !/^[\d—]/.test(words[1] ?? '') && !words.includes('flags'));
+  const wrong = lines.flatMap(({ at, isWhole, words: [, ...argv] }) => {
+    const forms = [argv, argv.filter((word) => word !== '…'), ...(isWhole ? [] : [[...argv, 'VALUE']])];
+    return forms.some((form) => problemOf(form) === null)
+      ? []
+      : [`${at}: pointsman ${argv.join(' ')}: ${problemOf(argv) ?? ''}`];
+  });
+  t.ok(lines.length > 100, `${lines.length} command lines`);
+  t.same(wrong, []);
+  t.ok(problemOf(['status', '--form', 'json']), 'an unknown flag is found');
+  t.ok(problemOf(['stats']), 'an unknown command is found');
+  t.end();
+});
+
+t.test('npm scripts in the documentation exist', (t) => {
+  const runs = of('npm').filter(({ words: [, verb, name] }) => verb === 'run' && name !== undefined);
+  const wrong = runs.filter(({ words: [, , name = ''] }) => scripts[name] === undefined);
+  t.ok(runs.length > 20, `${runs.length} scripts`);
+  t.same(wrong, []);
+  t.end();
+});
+
+t.test('Files that commands in the documentation name exist', (t) => {
+  const named = ALL.flatMap(({ at, words }) =>
+    words
+      .filter((word) => /^(?:\.build|deploy|demo|test|bench|src|packages)\/[\w./-]+$/.test(word))
+      .map((word) => ({ at, file: word.replace(/^\.build\/(.*)\.js$/, '$1.ts') })),
+  );
+  t.ok(named.length > 20, `${named.length} files`);
+  t.same(
+    named.filter(({ file }) => !existsSync(join(ROOT, file))),
+    [],
+  );
+  t.end();
+});
+
+t.test('Pages that curl asks for in the documentation are served', (t) => {
+  const sources = ['healthz', 'metrics-server'].map((name) =>
+    readFileSync(projectFile(`src/serve/${name}.ts`), 'utf8'),
+  );
+  const paths = of('curl').flatMap(({ at, words }) =>
+    words.flatMap((word) => {
+      const [, path] = /:102(?:49|56)(\/[^\s?'"]*)/.exec(word) ?? [];
+      return path === undefined ? [] : [{ at, path }];
+    }),
+  );
+  t.ok(paths.length > 8, `${paths.length} requests`);
+  t.same(
+    paths.filter(({ path }) => !sources.some((source) => source.includes(`'${path}'`))),
+    [],
+  );
+  t.end();
+});
