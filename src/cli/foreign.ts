@@ -10,7 +10,7 @@ export class Foreign {
 
   constructor(private readonly addon: NativeAddon) {}
 
-  /** Read anew: whoever asks for one packet has just changed something. */
+  /** Read anew: a user that asks for one packet has often just changed something. */
   async lossesOf(question: ForeignQuestion): Promise<ForeignLosses> {
     return (await import('../dataplane/foreign/losses.js')).lossesOf(this.addon, question);
   }

@@ -17,7 +17,7 @@ export interface KeptValuesParts {
   readonly nodeName: () => string;
 }
 
-/** The sysctls of the configuration, with those told who look after the process. */
+/** The sysctls of the configuration, with a report to observers of the process. */
 export function keptValues({ host, settings, log, metrics, health, events, nodeName }: KeptValuesParts): KernelValues {
   return new KernelValues({
     values: () => host.kernelValues(settings()),

@@ -1,6 +1,6 @@
 import { serviceSubject, type ProxyEvent } from '../base/events.js';
 
-/** What users of a Service are told whose health checks nobody can answer on a node. */
+/** Events of Services whose health checks cannot be answered on a node. */
 export function listenFailure(node: string, service: string, port: number, error: Error): ProxyEvent {
   return {
     type: 'Warning',

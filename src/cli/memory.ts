@@ -102,7 +102,7 @@ export function settleHeap(): void {
 /** What a check of rules that are right leaves behind is less. */
 const LOAD_BYTES = 4 * 1024 * 1024;
 
-/** The size of the heap when a load had been settled. */
+/** The size of the heap after a load. */
 let settledBytes = 0;
 
 /** Whether the heap has grown by a load since the last was settled. */
@@ -123,7 +123,7 @@ const SETTLE_MS = 1000;
 let settling: NodeJS.Timeout | null = null;
 
 /**
- * {@link settleLoad} once for the loads of a while: it takes as long as hundreds of changes, and whoever waits for the end of a load is answered first.
+ * {@link settleLoad} once for the loads of a while: it takes as long as hundreds of changes, and clients that wait for the end of a load are answered first.
  *
  * As long after, when V8's own threads have freed what was collected, the C library gives back what is free in its heap.
  */

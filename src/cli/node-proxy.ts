@@ -65,7 +65,7 @@ export interface NodeProxyOptions {
   readonly mode: OpenMode;
   readonly log: Logger;
   readonly events: EventSender;
-  /** Null: nobody follows changes. */
+  /** Null: changes are not observed. */
   readonly tracing: ProcessTracing | null;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
@@ -74,7 +74,7 @@ export interface NodeProxyOptions {
 /** Another configuration came too late: the process is about to end, with the one in force. */
 export class EndingError extends Error {}
 
-/** What of the addon nobody needs who reads no API server is made when it is first called. */
+/** Parts of the addon that only readers of an API server need are made when it is first called. */
 function lazyPeer({ addon }: Machine): Pick<PeerAddon, 'limitSilence' | 'silentMs'> {
   return {
     limitSilence: (...limit) => addon.peer.limitSilence(...limit),
@@ -295,7 +295,7 @@ export class NodeProxy {
     return { ...mode, takeover: new Takeover({ addon, families, all, own, log, onFinished }) };
   }
 
-  /** What is this node's is told by another name. */
+  /** Objects of this node are recognized by another name. */
   private renamed(nodeName: string): void {
     if (nodeName === this.config.nodeName) return;
     this.config = { ...this.config, nodeName };
@@ -459,7 +459,7 @@ export class NodeProxy {
     return path === null ? null : new StatusSocket({ path, pages, page, clock: systemClock, log: this.options.log });
   }
 
-  /** Rows of nobody's objects, for as long as a test needs them. */
+  /** Rows of no real object, for as long as a test needs them. */
   private lend(rows: readonly Row[]): () => void {
     if (this.lender === null) {
       this.lender = this.store.register('selftest');

@@ -7,7 +7,7 @@ import { forwardPage } from './packages.js';
 /**
  * Serves the page of the running process to this machine, until this process ends. Resolves to what there is to print.
  *
- * @throws AskError when there is no process, or nobody can listen.
+ * @throws AskError when there is no process, or the address cannot be had.
  */
 export async function servePage(socket: string | null, place: HostPort): Promise<string> {
   await ask(socket, STATUS_PAGE);

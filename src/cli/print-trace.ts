@@ -20,7 +20,7 @@ export function printWaiting(
   { from, seconds, count }: { readonly from: string; readonly seconds: number; readonly count: number },
 ): readonly string[] {
   const of = frontend === null ? 'no Service has it' : frontend.servicePort;
-  const sender = from === '' ? 'anybody' : from;
+  const sender = from === '' ? 'any client' : from;
   const many = count === 1 ? 'a new connection' : `${count} new connections`;
   return [`waiting for ${many} from ${sender} to ${destination}/${protocol} (${of}), ${seconds} s at most`, ''];
 }

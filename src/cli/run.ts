@@ -116,7 +116,7 @@ async function openTraces(config: Config, addon: NativeAddon, log: Log): Promise
 /** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
 export async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Log): Promise<boolean> {
   const refuse = (error: unknown): false => {
-    // The process ends with the configuration that is in force, which is nobody's fault.
+    // The process ends with the configuration that is in force, which is no failure.
     if (error instanceof EndingError) return false;
     const why = messageOf(error);
     // It was tried again.

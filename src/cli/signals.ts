@@ -21,7 +21,7 @@ export function endAsBySignal(signal: EndSignal): void {
 }
 
 // To be imported before all else. For the first process of a container the kernel knows no default: until there is a handler it does not hear a signal, and
-// whoever waits for its end waits for the whole grace period.
+// a supervisor would wait for the whole grace period.
 for (const signal of SIGNALS) process.on(signal, endAsBySignal);
 
 /** From now on this is what becomes of the first signal that ends the process; a second one ends it at once. */

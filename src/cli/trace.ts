@@ -42,7 +42,7 @@ export async function trace(
   if (!isText) await write(formatted(found, output, () => []));
   if (found.length === 0) {
     const missed = opened.missed ? '; the kernel reported more than could be read' : '';
-    throw new AskError(`no such packet came by in ${seconds} s${missed}: is its sender told another address?`);
+    throw new AskError(`no such packet came by in ${seconds} s${missed}: does its sender use another address?`);
   }
   return areWell ? 0 : 1;
 }

@@ -11,7 +11,7 @@ const EVERY_MS = 2000;
  * Prints the status again and again, on a terminal in place of the one before.
  *
  * @param write where to.
- * @throws AskError when nobody answers.
+ * @throws AskError without an answer.
  */
 export async function watchStatus(
   socket: string | null,

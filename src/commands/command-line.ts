@@ -221,7 +221,7 @@ function operandProblem(name: Subcommand, operand: string | null, got: string, m
   return more === 0 ? null : `${name} takes one argument, got ${got} as well`;
 }
 
-/** What somebody may have meant by a wrong command line; null: nothing comes to mind. */
+/** What the user may have meant by a wrong command line; null: nothing comes to mind. */
 export function adviceOn({ usage, unknown }: ConfigError): string | null {
   if (unknown === null || usage === null) return null;
   if (!unknown.startsWith('-')) {

@@ -14,7 +14,7 @@ export interface ClientCertificateConfig {
 }
 
 export interface ClientCertificateFlags {
-  /** Null: it is left to whoever wrote the kubeconfig. */
+  /** Null: it is left to the author of the kubeconfig. */
   readonly value: ClientCertificateConfig | null;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];

@@ -19,7 +19,7 @@ import type { TelemetryConfig } from './telemetry.js';
 import { isLocalMode } from './validate.js';
 
 /**
- * Everything the process is told, resolved: no defaults left to apply, no text left to parse. What does not act has one value, whatever was said: two
+ * The process's whole configuration, resolved: no defaults left to apply, no text left to parse. What does not act has one value, whatever was said: two
  * configurations that mean the same are equal. Times are in milliseconds. Frozen.
  */
 export interface Config {
@@ -43,7 +43,7 @@ export interface Config {
   readonly healthz: HostPort | null;
   /** Where /metrics and what belongs to it are served. */
   readonly metrics: HostPort;
-  /** What stands in front of them; null: plain HTTP, open to everybody. */
+  /** Their access control; null: plain HTTP, open to all clients. */
   readonly secured: SecuredConfig | null;
   /** Where changes of the kernel are written down; null: nowhere. */
   readonly changeLog: LogFileConfig | null;
@@ -53,7 +53,7 @@ export interface Config {
   readonly serviceLimits: ServiceLimits;
   /** How connections are shared as far as Services do not say it. */
   readonly balance: BalanceSettings;
-  /** When attempts that nobody has answered go to another endpoint; never in other modes than nftables. */
+  /** When unanswered attempts go to another endpoint; never in other modes than nftables. */
   readonly retryTimes: RetryTimes;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
@@ -111,7 +111,7 @@ export interface KubernetesConfig {
   readonly egressFile: string | null;
   /** Of events about what is read. */
   readonly events: EventRates;
-  /** Null: whoever wrote the kubeconfig looks after its certificate. */
+  /** Null: the author of the kubeconfig looks after its certificate. */
   readonly clientCertificate: ClientCertificateConfig | null;
 }
 
@@ -140,7 +140,7 @@ export interface UrlSource {
   readonly isOnlyOrigin: boolean;
   /** Path of the certificates that vouch for the server; null: those that the system trusts. */
   readonly authorityFile: string | null;
-  /** Paths of the certificate and its key that tell who asks; both null: nobody does. */
+  /** Paths of the certificate and its key that identify clients; both null: none do. */
   readonly certificateFile: string | null;
   readonly keyFile: string | null;
 }
@@ -150,7 +150,7 @@ export interface HttpHeader {
   readonly value: string;
 }
 
-/** What only ipvs mode is told. */
+/** Settings of ipvs mode alone. */
 export interface IpvsConfig {
   readonly scheduler: string;
   /** Virtual services within these are left alone, unless a Service has them. */
@@ -163,7 +163,7 @@ export interface IpvsConfig {
   readonly udpTimeout: number;
 }
 
-/** What only kernelspace mode is told. */
+/** Settings of kernelspace mode alone. */
 export interface KernelspaceConfig {
   /** Of the HNS network, as it is written; empty: none is named. */
   readonly networkName: string;

@@ -10,7 +10,7 @@ export const MOST_RETRY_SECONDS = 60;
 
 const FLAGS = ['connect-retry', 'dns-retry'] as const satisfies readonly FlagName[];
 
-/** When attempts that nobody has answered go to another endpoint, as the flags have it. */
+/** When unanswered attempts go to another endpoint, as the flags have it. */
 export function readRetryTimes(line: CommandLine, { mode }: KubeProxyConfiguration, problems: string[]): RetryTimes {
   const read = (name: FlagName): number | null => {
     const text = settingOf(line, name);

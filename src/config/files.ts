@@ -15,7 +15,7 @@ export const systemFiles: ConfigFiles = {
   list: (directory) => readdirSync(directory),
 };
 
-/** What pipes had, or throws, by path: a pipe can be read once, and whoever follows the configuration reads again. */
+/** What pipes had, or throws, by path: a pipe can be read once, and followed configuration is read again. */
 const fromPipes = new Map<string, () => string>();
 
 /**

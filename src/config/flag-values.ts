@@ -95,7 +95,7 @@ function readInt32(text: string): number | null {
   return value >= -(2 ** 31) && value < 2 ** 31 ? value : null;
 }
 
-/** A number beyond what 32 bits hold is refused, as Go's parser refuses it; one too small to be told from 0 is 0. */
+/** A number beyond what 32 bits hold is refused, as Go's parser refuses it; one too small to differ from 0 is 0. */
 function readFloat32(text: string): number | Refusal {
   if (!/^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/.test(text)) return new Refusal('must be a number');
   const value = Number(text);

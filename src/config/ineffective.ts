@@ -120,7 +120,7 @@ function describeSeconds(section: string, fields: object): readonly Remark[] {
   });
 }
 
-/** How pods are told from others goes by one of several fields. */
+/** One of several fields says how pods are recognized. */
 function describeDetection(document: KubeProxyConfiguration): readonly Remark[] {
   const { detectLocalMode: mode, detectLocal, clusterCIDR } = document;
   const { bridgeInterface, interfaceNamePrefix } = detectLocal;

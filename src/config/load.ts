@@ -73,7 +73,7 @@ export type LoadedConfig =
       readonly output: OutputForm | 'junit';
       readonly seconds: number;
     } & Loaded)
-  /** `from`: empty: whoever sends. `count`: how many connections, of those that come within `seconds`. */
+  /** `from`: empty: any sender. `count`: how many connections, of those that come within `seconds`. */
   | ({
       readonly command: 'trace';
       readonly from: string;

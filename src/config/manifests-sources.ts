@@ -50,7 +50,7 @@ function readValues(values: readonly string[]): {
   return { sources, problems };
 }
 
-/** What is wrong with a value is told without it: what cannot be taken apart may hold a password anywhere. */
+/** A problem of a value is reported without it: what cannot be taken apart may hold a password anywhere. */
 function readSource(value: string): PathSource | BareUrl | string {
   if (value === '') return 'Required value: must not be empty';
   if (!isUrlText(value)) {

@@ -128,7 +128,7 @@ const WEBHOOK_FLAGS = [
 ] as const satisfies readonly FlagName[];
 
 export interface SecuredFlags {
-  /** Null: plain HTTP, open to everybody. */
+  /** Null: plain HTTP, open to all clients. */
   readonly value: SecuredConfig | null;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -164,7 +164,7 @@ export function readSecured(line: CommandLine, readsServer: boolean): SecuredFla
   return { value: null, problems, warnings: unused.map((flag) => `--${flag}: has no effect without --metrics-tls`) };
 }
 
-/** Whom there is nobody to ask about. */
+/** Users that no authority is asked about. */
 function unaskable({ tokenTtl }: AuthenticationConfig, { mode }: AuthorizationConfig): readonly string[] {
   const detail = 'there is no API server to ask, everything is read from --manifests';
   return [

@@ -23,12 +23,12 @@ const ALWAYS_WRITTEN = [
 /** A document without zeros that mean nothing. */
 export interface Meant {
   readonly mapping: Mapping;
-  /** Paths of zeros that were taken for unset where somebody may have meant them. */
+  /** Paths of zeros that were taken for unset where the user may have meant them. */
   readonly doubtful: readonly string[];
 }
 
 /**
- * Takes the zeros that nobody meant out of a document. kubeadm and others write every field there is, what is unset as null or empty where the type can
+ * Takes zeros without a meaning out of a document. kubeadm and others write every field there is, what is unset as null or empty where the type can
  * say so and as zero where it cannot (behaviour CF-53): in a document with every such field these zeros are unset. One that has been edited since, and
  * still says elsewhere that something is unset, must start a node as well, but what is taken for unset there is to be named. In any other document
  * somebody wrote the zeros, and they count.

@@ -17,7 +17,7 @@ export interface AsideReportsParts {
   readonly onDue: () => void;
 }
 
-/** Tells the log and the Services' users of frontends that are set aside: once for each reason, and the log once when it is over. Has them tried again. */
+/** Tells the log and the Services' users of frontends that are quarantined: once for each reason, and the log once when it is over. Has them tried again. */
 export class AsideReports {
   private held: ReadonlyMap<FrontendKey, AsideService> = new Map();
   private cancelTimer: (() => void) | null = null;
@@ -28,7 +28,7 @@ export class AsideReports {
     return [...this.held.values()];
   }
 
-  /** These are set aside now. */
+  /** These are quarantined now. */
   update(aside: readonly QuarantinedFrontend[]): void {
     const { family, log, plan } = this.parts;
     const before = this.held;

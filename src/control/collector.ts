@@ -14,12 +14,12 @@ export interface CollectorParts {
   readonly clock: Clock;
 }
 
-/** Without anybody who asks. What the kernel counts is kept by its Service until then, and finds it if that is still there. */
+/** Without a client that asks. What the kernel counts is kept by its Service until then, and finds it if that is still there. */
 const INTERVAL_MS = 30_000;
 /** Of the time: 50,000 flows take a sixth of a second to list. */
 const SHARE = 0.01;
 
-/** Takes what the kernel has counted of Services: when somebody asks, and now and then. */
+/** Takes what the kernel has counted of Services: when a client asks, and now and then. */
 export class Collector {
   private readonly turns: Turns;
   private pass: Promise<void> | null = null;

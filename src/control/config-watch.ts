@@ -26,7 +26,7 @@ export interface ConfigWatchOptions {
   readonly inForce: () => Loaded;
   /**
    * Called for every change of the files' content, and never during the constructor; the next is looked for once what it returns has resolved. Answers
-   * whether that is dealt with: what is not, as an address was in use, is told again, less and less often.
+   * whether that is dealt with: what is not, as an address was in use, is reported again, less and less often.
    */
   readonly onOutcome: (outcome: ConfigOutcome) => Promise<boolean>;
   readonly timing?: ConfigWatchTiming;
@@ -34,11 +34,11 @@ export interface ConfigWatchOptions {
 
 /** In milliseconds. */
 export interface ConfigWatchTiming {
-  /** Between looks at the files, for what no event told of: links that lead elsewhere, network filesystems. */
+  /** Between looks at the files, for what no event reported: links that lead elsewhere, network filesystems. */
   readonly pollMs: number;
   /** How long files must have stayed the same: who writes in place empties a file first. */
   readonly settleMs: number;
-  /** From what was not dealt with until it is told again; doubles each time. */
+  /** From what was not dealt with until it is reported again; doubles each time. */
   readonly retryMs: number;
 }
 
@@ -68,7 +68,7 @@ export class ConfigWatch {
   private examined: string | null = null;
   /** The content last reported or loaded at the start; null: whatever it was, it is to be looked at. */
   private content: string | null = null;
-  /** When that content is told again, and after how long; null: it was dealt with. */
+  /** When that content is reported again, and after how long; null: it was dealt with. */
   private retry: { readonly at: number; readonly afterMs: number } | null = null;
   private stopped = false;
 

@@ -7,12 +7,12 @@ import { printConflictPair, printCount, printHolder, printShortfall } from '../p
 import type { ConflictPair, Shortfall } from '../plan/types.js';
 
 /**
- * How long a conflict must have held before anybody is told. Two Services that exchange a port do so by two events of a watch, in between which both
- * have it: nobody wants to read of that.
+ * How long a conflict must have held before it is reported. Two Services that exchange a port do so by two events of a watch, in between which both
+ * have it: that is no news.
  */
 const SETTLED_MS = 3000;
 
-/** What is told of once it has held for long enough. */
+/** What is reported once it has held for long enough. */
 interface Finding {
   readonly family: Family;
   /** The same for all that two Services claim both, however many frontends these are. */
@@ -42,7 +42,7 @@ export type Findings = Pick<ForwardingTable, 'family' | 'conflictPairs' | 'short
 
 /**
  * Tells the log and the users of Services of conflicts that they lose, and of what they do not get otherwise: of two Services once, however many frontends both
- * claim, and the log once when it is settled.
+ * claim, and the log once when it is resolved.
  */
 export class ConflictReports {
   private held = new Map<string, Held>();
@@ -72,8 +72,8 @@ export class ConflictReports {
 
   private reportGone(gone: readonly Held[]): void {
     const { log } = this.options;
-    for (const { finding } of gone.slice(0, LINES)) log.info(1, `settled: ${finding.text()}`);
-    if (gone.length > LINES) log.info(1, `settled: ${gone.length - LINES} more conflicts`);
+    for (const { finding } of gone.slice(0, LINES)) log.info(1, `resolved: ${finding.text()}`);
+    if (gone.length > LINES) log.info(1, `resolved: ${gone.length - LINES} more conflicts`);
   }
 
   private reportSettled(): void {

@@ -17,7 +17,7 @@ interface Suspicion {
   readonly since: number;
   /** When a check may start. */
   readonly checkAt: number;
-  /** Whether a check failed, after which nobody has asked for another. */
+  /** Whether a check failed, and no other was asked for since. */
   readonly hasFailed: boolean;
 }
 
@@ -67,7 +67,7 @@ export class Drift {
     return true;
   }
 
-  /** The run has ended. Answers how many milliseconds ago a suspicion arose that it has settled; null for none. */
+  /** The run has ended. Answers how many milliseconds ago a suspicion arose that it has resolved; null for none. */
   ended(family: Family, startedAt: number, succeeded: boolean): number | null {
     const suspicion = this.underCheck.get(family);
     if (suspicion === undefined) return null;

@@ -46,7 +46,7 @@ const GRACE_MS = 1000;
 
 export const NOT_IN_THIS_MODE = 'this mode cannot count connection attempts';
 
-/** Has the kernel count connection attempts while somebody asks, and keeps what became of them. */
+/** Has the kernel count connection attempts while clients ask, and keeps what became of them. */
 export class EndpointAttempts {
   private open: OpenMode['attempts'];
   private counter: AttemptCounter | null = null;

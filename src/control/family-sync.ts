@@ -55,14 +55,14 @@ export interface FamilySyncParts {
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
-  /** Who was seen changing the family's rules since they were last compared; null: nobody, or somebody unknown. */
+  /** Who was seen changing the family's rules since they were last compared; null: unknown, or none. */
   readonly culprit: () => string | null;
-  /** The time has come for a sync although nothing changed: what was set aside is tried again, or the dataplane asked for it. */
+  /** The time has come for a sync although nothing changed: what is quarantined is tried again, or the dataplane asked for it. */
   readonly onDue: () => void;
 }
 
 /**
- * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
+ * One family's way from forwarding table to kernel: rules first, then health checks, then the flows that contradict the rules.
  * A failure in one family does not stop the other.
  */
 export class FamilySync {
@@ -129,7 +129,7 @@ export class FamilySync {
     return this.inForce.audit();
   }
 
-  /** Whether nobody notifies of external changes, so that the kernel has to be probed. */
+  /** Whether the kernel reports no external changes, so that the kernel has to be probed. */
   get polls(): boolean {
     return this.inForce.polls;
   }
@@ -140,7 +140,7 @@ export class FamilySync {
   }
 
   /**
-   * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
+   * One sync; what the dataplane did. Rejects with what failed; everything not done is still pending.
    *
    * @param full whether everything is compared with the kernel.
    */
@@ -224,7 +224,7 @@ export class FamilySync {
     return checks === 0 ? [] : this.ownAddresses();
   }
 
-  /** Whether flows that the last sync made stale could not be removed: they are owed to the next. */
+  /** Whether flows that the last sync made stale could not be removed: the next sync retries them. */
   get flowsRefused(): boolean {
     return this.flows.refused;
   }

@@ -12,7 +12,7 @@ export interface ForeignChangesParts {
   readonly log: Log;
 }
 
-/** How often at the least modes are probed whose kernel notifies nobody. */
+/** How often at the least modes are probed whose kernel reports no external changes. */
 const PROBE_MS = 1000;
 
 /** Finds what others do to our tables: by what the kernel tells, and by looking. */
@@ -26,7 +26,7 @@ export class ForeignChanges {
   /**
    * Listens from now on. Where the kernel does not let us, the periodic check remains; the next call tries again.
    *
-   * @param watch null: nobody tells what others do; audits and probes have to find it.
+   * @param watch null: external changes are not reported; audits and probes have to find it.
    */
   watch(watch: WatchForeignChanges | null, families: readonly FamilySync[]): void {
     const { drift, log } = this.parts;
@@ -43,7 +43,7 @@ export class ForeignChanges {
     }
   }
 
-  /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
+  /** Beside the loop, so that no change waits for it. What it finds is repaired as if it had been reported. */
   async audit(sync: FamilySync): Promise<void> {
     const { drift, observers, log, clock } = this.parts;
     const { family, dataplane } = sync;

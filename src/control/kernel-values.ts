@@ -14,13 +14,13 @@ export interface KernelValuesOptions {
   readonly apply: Host['applyKernelValues'];
 }
 
-/** The kernel tells nobody that a sysctl was written. Reading a handful of small files takes some ten microseconds, waking up for it some hundred. */
+/** The kernel does not notify of a written sysctl. Reading a handful of small files takes some ten microseconds, waking up for it some hundred. */
 const INTERVAL_MS = BEAT_MS;
 /** Who sets a value all the time is not answered all the time. */
 const LONGEST_INTERVAL_MS = 60_000;
 
 /**
- * Sees to it that the sysctls of the configuration hold: sets them, and again when they cannot be set yet or when somebody changes them. One that the
+ * Sees to it that the sysctls of the configuration hold: sets them, and again when they cannot be set yet or after an external change. One that the
  * configuration no longer asks for gets back what it was before it was first set.
  */
 export class KernelValues {

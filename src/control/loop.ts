@@ -11,7 +11,7 @@ export interface RunRequest {
 export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
 
 export interface LoopOptions {
-  /** The work. It keeps what it owes and says why it failed by itself: a rejected run is called again, with nothing but the request. */
+  /** The work. It keeps what is pending and says why it failed by itself: a rejected run is called again, with nothing but the request. */
   readonly run: (request: RunRequest) => Promise<void>;
   /** Least time from the start of one run to the start of the next; 0: as {@link Pacing} has it. */
   readonly minIntervalMs: number;

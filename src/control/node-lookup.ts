@@ -13,7 +13,7 @@ import { connectKubernetes } from './sources.js';
 export interface LookupLimits {
   /** For a Node with an address. */
   readonly nodeMs: number;
-  /** For its pod CIDRs, where pods are told by them. */
+  /** For its pod CIDRs, where pods are recognized by them. */
   readonly podCIDRsMs: number;
 }
 

@@ -7,7 +7,7 @@ const MOST_REST = 2;
 export interface PacedRun {
   readonly startedAt: number;
   readonly finishedAt: number;
-  /** It succeeded and was no change's: a periodic comparison of everything, or a repair. These are rare, or paced by whoever asks for them. */
+  /** It succeeded and was no change's: a periodic comparison of everything, or a repair. These are rare, or paced by the caller. */
   readonly extra: boolean;
 }
 

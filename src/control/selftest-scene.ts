@@ -37,7 +37,7 @@ export interface SelftestScene {
   }[];
 }
 
-/** From what is set apart for tests of networks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180), which nobody routes. */
+/** From what is set apart for tests of networks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180), which are not routed. */
 export function selftestAddresses(block: number, family: Family): SelftestAddresses {
   const at = family === 'IPv4' ? addressesOfIPv4(block) : addressesOfIPv6(block);
   const prefix = family === 'IPv4' ? 30 : 112;
@@ -77,7 +77,7 @@ export function selftestRows(
     kind: 'Service',
     namespace: SELFTEST_NAMESPACE,
     name,
-    // What somebody made has an address before it.
+    // A change by others has an address before it.
     creationTime: null,
     type: 'LoadBalancer',
     clusterIPs: addresses.map(({ clusterIP }) => clusterIP),

@@ -22,11 +22,11 @@ export interface SourcesParts {
   readonly version: string;
   readonly store: Store;
   readonly log: Log;
-  /** Null: nobody counts requests. */
+  /** Null: requests are not counted. */
   readonly observer: RequestObserver | null;
-  /** Null: nobody follows changes and requests. */
+  /** Null: changes and requests are not observed. */
   readonly tracing: SourceTracing | null;
-  /** Null: nobody is told of anything. */
+  /** Null: nothing is reported. */
   readonly events: EventSender | null;
   /** Null: no client certificate is asked for, whatever the configuration says. */
   readonly certificates: CertificateObserver | null;
@@ -36,7 +36,7 @@ export interface SourcesParts {
   readonly onNodeRead: (config: Config) => void;
 }
 
-/** Who hears nothing of the way to the API server. */
+/** An observer that ignores the way to the API server. */
 const NOBODY = { observer: null, tracing: null, certificates: null, limitSilence: null };
 
 /** The way to the API server that another configuration asks for, found and checked, and not used yet. */
@@ -127,7 +127,7 @@ export class Sources {
     const { version, log, tracing } = this.parts;
     const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
     const agent = userAgent(version, OWN_VERSION);
-    // Who reads the API server is told what is odd about the file.
+    // Only with the API server as a source the file's oddities are reported.
     const egress = await egressOf(kubernetes?.egressFile ?? null, { warn: () => undefined });
     return connectToApi({
       ...{ kubeconfig, egress, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log },

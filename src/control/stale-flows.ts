@@ -23,7 +23,7 @@ export const MOST_GONE_EARLY = 10_000;
 
 export interface StaleFlowsParts {
   readonly table: ForwardingTable;
-  /** Null: the platform has no conntrack, and nothing is owed. */
+  /** Null: the platform has no conntrack, and nothing is pending. */
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   readonly localAddresses: () => readonly IPAddress[];
   readonly observers: CycleObservers;
@@ -35,7 +35,7 @@ export interface StaleFlowsParts {
 
 type Conntrack = NonNullable<StaleFlowsParts['conntrack']>;
 
-/** Flows of one family that may contradict its rules: owed from the change on until a pass over them has succeeded, whichever mode is in force then. */
+/** Flows of one family that may contradict its rules: pending from the change on until a pass over them has succeeded, whichever mode is in force then. */
 export class StaleFlows {
   private owed = new Set<FrontendKey>();
   private allOwed = false;
@@ -54,7 +54,7 @@ export class StaleFlows {
 
   constructor(private readonly parts: StaleFlowsParts) {}
 
-  /** Whether the last pass failed: what it was about is owed to the next. */
+  /** Whether the last pass failed: the next one retries it. */
   get refused(): boolean {
     return this.lastFailure !== null;
   }

@@ -18,8 +18,8 @@ export interface StartProgressParts {
 const EVERY_MS = 5000;
 
 /**
- * Tells whoever waits for the first rules what the process is doing: nothing of a start that takes less than {@link EVERY_MS}, and nothing while it gets no
- * further, of which others tell why.
+ * Reports to users that wait for the first rules what the process is doing. Nothing of a start that takes less than {@link EVERY_MS}, and nothing while
+ * it makes no progress, for which others report the reason.
  */
 export class StartProgress {
   private cancelTimer: (() => void) | null = null;

@@ -38,7 +38,7 @@ export type CycleSettings = PlanSettings & NodeSettings;
 /** A mode as a sync needs it. */
 export interface CycleMode {
   readonly dataplane: (family: Family) => FamilyDataplane;
-  /** Null: nobody tells what others do; the periodic check has to find it. */
+  /** Null: external changes are not reported; the periodic check has to find it. */
   readonly watch: WatchForeignChanges | null;
   readonly takeover: Pick<Takeover, 'proceed' | 'retire'>;
 }
@@ -87,7 +87,7 @@ export class SyncCycle {
   private guarded: CycleSettings | null = null;
   private cancelRetry: (() => void) | null = null;
   private cancelDue: (() => void) | null = null;
-  /** Everybody's here: nobody is called back after {@link stop}, not even by a run that ends then. */
+  /** Everybody's here: nothing is called back after {@link stop}, not even by a run that ends then. */
   private readonly clock: StoppableClock;
   private stopped = false;
 
@@ -140,7 +140,7 @@ export class SyncCycle {
   /**
    * The state changed.
    *
-   * @param receivedAt when that was heard of, on the clock; null when nobody said it.
+   * @param receivedAt when that was heard of, on the clock; null when that is unknown.
    */
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
     const { observers, progress, store, health } = this.parts;

@@ -19,7 +19,7 @@ interface Cause {
   readonly service?: string;
 }
 
-/** By the object: only what became of it last is told. */
+/** By the object: only its last state is reported. */
 type Causes = Map<string, Cause>;
 
 export interface ChangeLogParts {
@@ -82,7 +82,7 @@ export class ChangeLog implements CycleObserver {
     const taken = this.taken[family];
     for (const [name, cause] of taken) {
       if (cause.service === undefined || !services.has(cause.service)) continue;
-      // What became of it since then is told.
+      // Its state since then is reported.
       if (!this.queued[family].has(name)) put(this.queued[family], cause);
       taken.delete(name);
     }

@@ -150,7 +150,7 @@ export class ModeInstruments extends Definitions {
   readonly cleanupFailures: Counter | null;
   readonly rulesHeld: Gauge | null;
   readonly rulesWritten: Gauge | null;
-  /** By name; made when somebody counts: what is never counted has no metric. */
+  /** By name; made at the first count: what is never counted has no metric. */
   private readonly packets = new Map<string, Counter>();
 
   constructor(

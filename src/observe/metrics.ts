@@ -67,7 +67,7 @@ export interface ProxyMetricsOptions {
 /** The samples of histograms in seconds, labelled by family, with cumulative buckets. */
 export type Latencies = Readonly<Record<'sync' | 'change', readonly MetricValueWithName<string>[]>>;
 
-/** What each sync of a family says anew; nobody sees it between scrapes. */
+/** What each sync of a family says anew; it shows only in scrapes. */
 interface LatestSync {
   /** Seconds since the epoch. */
   succeeded?: number;

@@ -66,7 +66,7 @@ export class RuntimeInstruments extends Definitions {
   }
 }
 
-/** Of a counter that somebody else counts. */
+/** Of a counter that others count. */
 function setTotal(counter: Counter, value: number): void {
   counter.reset();
   counter.inc(value);

@@ -3,7 +3,7 @@ import type { SourceState } from './metrics.js';
 import { printObservation, type Observation } from './observations.js';
 import type { Occurrences, SyncRecord } from '../record/sync-history.js';
 
-/** The running process at a glance. As JSON it is the answer of `pointsman status -o json`. */
+/** The running process in one answer. As JSON it is the answer of `pointsman status -o json`. */
 export interface ProcessStatus {
   /** As reported by --version. */
   readonly version: string;

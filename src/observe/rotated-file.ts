@@ -43,8 +43,8 @@ interface Waiting {
 const NOTHING = (): void => undefined;
 
 /**
- * A file of lines that is written beside all else: nobody waits for the disk. When it has grown it gets the time into its name, and a new one begins. One
- * that somebody else moved away is left.
+ * A file of lines that is written beside all else: no caller waits for the disk. When it has grown it gets the time into its name, and a new one begins. One
+ * that was moved away is left.
  */
 export class RotatedFile {
   #waiting: Waiting[] = [];
@@ -168,7 +168,7 @@ export class RotatedFile {
     await mkdir(dirname(path), { mode: DIRECTORY_MODE }).catch((error: unknown) => {
       if (errorCode(error) !== 'EEXIST') throw error;
     });
-    // To open a pipe waits for whoever reads it.
+    // Opening a pipe waits for its reader.
     const there = await stat(path).catch(() => null);
     if (there !== null && !there.isFile()) throw new Error('is no file');
     const file = await open(path, 'a+', FILE_MODE);
@@ -228,7 +228,7 @@ async function print(bytes: Buffer, deadline: () => number): Promise<void> {
   }
 }
 
-/** How many bytes were written. A pipe that somebody else made non-blocking is full while its reader is slow (write(2), EAGAIN): that is waited for. */
+/** How many bytes were written. A pipe that another process made non-blocking is full while its reader is slow (write(2), EAGAIN): that is waited for. */
 async function printSome(bytes: Buffer, at: number, deadline: () => number): Promise<number> {
   const end = performance.now() + FULL_MS;
   for (;;) {

@@ -56,7 +56,7 @@ export async function claimSocket(server: Server, path: string): Promise<() => P
   }
 }
 
-/** The socket is made within the call, so nobody else can connect at any moment. */
+/** The socket is made within the call, so no other process can connect at any moment. */
 async function listenPrivately(server: Server, path: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -70,7 +70,7 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
   server.removeAllListeners('error');
 }
 
-/** Whether the name could be had: it is given to nobody else at the same time. */
+/** Whether the name could be had: no other process is given it at the same time. */
 async function linked(own: string, path: string): Promise<boolean> {
   try {
     await link(own, path);

@@ -30,7 +30,7 @@ export class ConnectionLimit {
   /** Has the server's requests answered by `handler`. */
   serve(server: Server, handler: RequestListener): void {
     server.on('connection', (socket: Socket) => {
-      // Refused already, for another reason: nobody has to go for it.
+      // Refused already, for another reason: no connection has to go for it.
       if (socket.destroyed) return;
       if (this.idle.size + this.busy.size >= this.limit && !this.makeRoom()) {
         socket.destroy();

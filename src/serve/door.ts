@@ -6,7 +6,7 @@ import type { SecuredConfig } from '../config/secured.js';
 import type { DoorObserver } from '../observe/door-metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 
-/** Answers a request; the error for which it could not, which has been answered and told of. */
+/** Answers a request; the error for which it could not, which has been answered and reported. */
 export type Pages = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
 /** What stands in front of the pages of an endpoint. */

@@ -72,7 +72,7 @@ function printDrift(state: HealthState): Readonly<Record<string, unknown>> {
 
 export interface HealthServerOptions extends HttpEndpointOptions {
   readonly state: HealthState;
-  /** What stands in the way of packets beside our rules: told to who wants to know all, without an effect on health. */
+  /** What stands in the way of packets beside our rules: reported on request, without an effect on health. */
   readonly observe?: () => Promise<readonly Observation[]>;
   /** Called after each answer to one of the two paths. */
   readonly onAnswer?: (path: HealthPath, status: number) => void;
@@ -120,7 +120,7 @@ export class HealthServer {
     }
     const isVerbose = new URLSearchParams(query).has('verbose');
     const observe = isVerbose ? this.options.observe : undefined;
-    // Nothing may keep health from being told.
+    // Nothing may keep health from being reported.
     const observed = observe === undefined ? [] : await observe().catch(() => []);
     const { status, body } = healthAnswer(this.options.state, path, isVerbose, observed);
     answerWhole(response, status, JSON_HEADERS, body);

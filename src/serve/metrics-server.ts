@@ -43,7 +43,7 @@ export interface ConfiguredPages {
   readonly setVerbosity: ((verbosity: number) => void) | null;
 }
 
-/** Serves metrics and what else a node's administrator asks a component, as its door lets them, or everybody over plain HTTP (behaviour §6.3). */
+/** Serves metrics and what else a node's administrator asks a component, as access control lets them, or all clients over plain HTTP (behaviour §6.3). */
 export class MetricsServer {
   private readonly endpoint: HttpEndpoint;
   private readonly health = new ComponentHealth();

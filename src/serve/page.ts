@@ -33,7 +33,7 @@ export interface PageParts extends Omit<OpenPageParts, 'running'> {
   readonly open: (parts: OpenPageParts) => Promise<OpenPage>;
 }
 
-/** The page for people, and what it asks: loaded when somebody first asks for it. */
+/** The page for people, and what it asks: loaded at the first request. */
 export class Page {
   private server: Promise<OpenPage> | null = null;
 
@@ -45,12 +45,12 @@ export class Page {
     else answerText(response, 403, WHY_NOT);
   }
 
-  /** On the status socket, which nobody else can open. */
+  /** On the status socket, which no other user can open. */
   answerOwner(request: IncomingMessage, response: ServerResponse): Promise<void> {
     return this.answer(request, response, false);
   }
 
-  /** Lets go of what it keeps while somebody looks. After its listeners are shut. */
+  /** Lets go of what it keeps for clients. After its listeners are shut. */
   async close(): Promise<void> {
     (await this.server?.catch(() => null))?.close();
   }
@@ -70,7 +70,7 @@ export class Page {
 const WHY_NOT =
   'the page is served where the metrics address is loopback, where --authorization-mode=Webhook, --authorization-config or --anonymous-auth=false guard it, and by `pointsman ui`\n';
 
-/** Whether the page is on the metrics address: on this machine alone, or where somebody who is nobody in particular is kept out. */
+/** Whether the page is on the metrics address: on this machine alone, or where unauthenticated clients are refused. */
 export function servesPage({ metrics, secured }: PageConfig): boolean {
   if (isLoopback(metrics.address)) return true;
   if (secured === null) return false;

@@ -104,7 +104,7 @@ export interface ServiceDetail {
   readonly shortfalls: readonly string[];
   /** Families in which it cannot be planned, so that it is as it was. */
   readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
-  /** What went through it since the process counts, or was refused, by port: none for a port that nothing went to, or that is not told apart. Null: it is not counted. */
+  /** Traffic and refusals by port since counting began: none for a port without traffic, or that is not distinguished. Null: not counted. */
   readonly traffic: readonly PortTraffic[] | null;
 }
 

@@ -65,7 +65,7 @@ export class StatusSocket {
     this.closed = true;
     this.cancelRetry?.();
     await this.opening;
-    // The name first: while we listen, nobody else takes it.
+    // The name first: while we listen, no other process takes it.
     await this.release?.();
     this.release = null;
     if (this.server !== null) await shut(this.server);

@@ -157,7 +157,7 @@ const JWT = struct(
   ONCE_EACH,
 );
 
-/** Tokens are told apart by their issuer. */
+/** Tokens are distinguished by their issuer. */
 const ISSUERS = rule('unique', (section) => {
   const issuers = section.sections('jwt').flatMap((jwt) => jwt.section('issuer') ?? []);
   for (const name of ['url', 'discoveryURL']) {

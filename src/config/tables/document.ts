@@ -62,7 +62,7 @@ export function readByTable(
  *
  * @param tables those of the kind, one for each of its groups.
  * @param make is called when the table finds nothing wrong, and may refuse more by the section; what it gives counts when it has not.
- * @param warn told of what is no reason to refuse the file.
+ * @param warn gets what is no reason to refuse the file.
  * @throws Error with every problem, each with the path of its field.
  */
 export function readKind<T>(

@@ -340,7 +340,7 @@ function findSecret(type: Type): boolean {
       return Object.values(type.fields)
         .map(fieldOf)
         .some((field) => field.secret === true || holdsSecret(field.type));
-    // What is in it nobody knows here.
+    // Its content is not known here.
     case 'embedded':
     case 'any':
       return true;

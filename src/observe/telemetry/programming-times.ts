@@ -26,7 +26,7 @@ export class ProgrammingTimes implements CycleObserver {
 
   /**
    * @param now milliseconds, on performance.now's clock.
-   * @param max how many Services are told apart.
+   * @param max how many Services are distinguished.
    */
   constructor(
     private readonly now: () => number,

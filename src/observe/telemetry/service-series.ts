@@ -4,7 +4,7 @@ import type { FrontendPlan } from '../../plan/types.js';
 import type { ObjectKey } from '../../state/rows.js';
 import type { MetricFamily } from '../exposition.js';
 
-/** What stands for a namespace, Service, port and endpoint where there are more than are told apart: no object can have this name. */
+/** What stands for a namespace, Service, port and endpoint where there are more than are distinguished: no object can have this name. */
 export const OTHER = '_other';
 
 /** What went through one port of a Service since the process counts. */
@@ -12,7 +12,7 @@ export interface PortTraffic extends FlowTraffic {
   /** Empty for the unnamed port. */
   readonly port: string;
   readonly protocol: FrontendPlan['protocol'];
-  /** Empty where endpoints are not told apart. */
+  /** Empty where endpoints are not distinguished. */
   readonly endpoints: readonly (FlowTraffic & { readonly endpoint: string })[];
   readonly refused: readonly Refused[];
 }
@@ -37,7 +37,7 @@ interface PortSeries {
 }
 
 export interface SeriesLimits {
-  /** Whether endpoints are told apart. */
+  /** Whether endpoints are distinguished. */
   readonly endpoints: boolean;
   /** How many Service ports are, and how many endpoints of all of them together. */
   readonly max: number;
@@ -46,7 +46,7 @@ export interface SeriesLimits {
 /** What went through each port of a Service, and to each endpoint where that is asked for. However many there are, it is so large and no larger. */
 export class ServiceSeries {
   private readonly ports = new Map<string, PortSeries>();
-  /** Of Service ports that are not told apart. */
+  /** Of Service ports that are not distinguished. */
   private readonly rest: Sum = nothing();
   private readonly restRefused: PortSeries['refused'] = new Map();
   private isRestUsed = false;
@@ -57,7 +57,7 @@ export class ServiceSeries {
   /**
    * Adds what came on top.
    *
-   * @param endpoint asked for where endpoints are told apart.
+   * @param endpoint asked for where endpoints are distinguished.
    */
   add(frontend: Pick<FrontendPlan, 'servicePort' | 'protocol'>, endpoint: () => string, more: FlowTraffic): void {
     const series = this.seriesOf(frontend);
@@ -103,12 +103,12 @@ export class ServiceSeries {
     }
   }
 
-  /** Of one Service; what is not told apart is not there. */
+  /** Of one Service; what is not distinguished is not there. */
   trafficOf(service: ObjectKey): readonly PortTraffic[] {
     return [...this.ports.values()].filter((series) => series.service === service).map(portTraffic);
   }
 
-  /** Of all Services; the last is of those that are not told apart, where there are some. */
+  /** Of all Services; the last is of those that are not distinguished, where there are some. */
   traffic(): readonly ServiceTraffic[] {
     const all = [...this.ports.values()].map((series) => ({ service: series.service, ...portTraffic(series) }));
     if (!this.isRestUsed) return all;

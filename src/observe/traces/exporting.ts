@@ -81,7 +81,7 @@ function exporterUrl(endpoint: string): string {
 /** A bounded queue in front of the library's, which drops what it has no room for without saying how many; and an exporter that is listened to. */
 class CountedQueue implements SpanProcessor {
   counter: SpanCounter | null = null;
-  /** What fails from now on is nobody's news. */
+  /** Failures from now on are not reported. */
   ending = false;
   private readonly batches: BatchSpanProcessor;
   private waiting = 0;

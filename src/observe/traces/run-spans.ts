@@ -5,7 +5,7 @@ import type { Changes, FollowedChange } from './changes.js';
 import type { KernelCalls } from './kernel-calls.js';
 import { isSampled, within, type Spans } from './spans.js';
 
-/** Of repairs so many are told. */
+/** Of repairs so many are reported. */
 const REPAIRS_TOLD = 20;
 
 export interface RunParts {
