@@ -485,6 +485,7 @@ export class NodeProxy {
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
       sources: () => sources.states(),
+      sourceErrors: () => sources.errors(),
       waitingFor: () => store.waitingFor(),
       fullAffinity: (family) => this.overflow.of(family),
       lend: (rows) => this.lend(rows),

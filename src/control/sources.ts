@@ -141,6 +141,11 @@ export class Sources {
     return heard.length === 0 ? null : Math.min(...heard);
   }
 
+  /** What of the manifests is not used, of each file the first. */
+  errors(): readonly string[] {
+    return this.manifests?.errors() ?? [];
+  }
+
   states(): readonly SourceState[] {
     const manifests = this.manifests?.status() ?? [];
     return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];

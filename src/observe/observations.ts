@@ -13,6 +13,7 @@ export interface Observation {
     | 'node' // there is no Node of this name
     | 'node-ports' // node ports have no address
     | 'listener' // an address of ours is not served
+    | 'source' // a manifest is not used
     | 'route' // no route
     | 'reverse-path' // rp_filter
     | 'route-localnet'
@@ -53,6 +54,8 @@ export interface Surroundings {
   readonly nodePorts: readonly { readonly family: Family; readonly prefixes: readonly IPPrefix[] | null }[];
   readonly localAddresses: readonly IPAddress[];
   readonly listeners: readonly SilentListener[];
+  /** Manifests that are not used, and why. */
+  readonly sourceErrors: readonly string[];
 }
 
 /** The table counts as nearly full from here. */
@@ -60,7 +63,13 @@ const NEARLY_FULL = 0.9;
 
 /** What stands in the way of packets on this node, warnings first. */
 export function observeNode(seen: Surroundings): readonly Observation[] {
-  const all = [...seen.listeners.map(ofListener), ...ofForwarding(seen), ...ofFlows(seen), ...ofCluster(seen)];
+  const all = [
+    ...ofSources(seen),
+    ...seen.listeners.map(ofListener),
+    ...ofForwarding(seen),
+    ...ofFlows(seen),
+    ...ofCluster(seen),
+  ];
   return [
     ...all.filter(({ severity }) => severity === 'warning'),
     ...all.filter(({ severity }) => severity === 'note'),
@@ -74,6 +83,20 @@ function ofListener({ what, address, port, reason }: SilentListener): Observatio
     text: `${what} are not served on ${address} port ${port}: ${reason}`,
     remedy: `see who has the port (ss -ltnp 'sport = ${port}'), or configure another address; it is tried again every 5 s`,
   };
+}
+
+/** Of so many files it is said. */
+const MOST_FILES = 10;
+
+function ofSources({ sourceErrors }: Surroundings): readonly Observation[] {
+  const more = sourceErrors.length - MOST_FILES;
+  const texts = sourceErrors.slice(0, MOST_FILES);
+  return [...texts, ...(more > 0 ? [`${more} more files have such errors`] : [])].map((text) => ({
+    kind: 'source',
+    severity: 'warning',
+    text: `a manifest is not used, what was read of it before stays: ${text}`,
+    remedy: 'correct the file (pointsman plan --manifests FILE says what is wrong); it is read again as it changes',
+  }));
 }
 
 const SWITCHES: Readonly<Record<Family, string>> = {

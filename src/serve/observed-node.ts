@@ -23,6 +23,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
       .map(({ family, table }) => ({ family, prefixes: table.node.nodePortPrefixes })),
     localAddresses: host.localAddresses(),
     listeners: running.silentListeners(),
+    sourceErrors: running.sourceErrors(),
   });
   return [...(await foreignWalls(running)), ...found, ...silentEndpoints(running)];
 }

@@ -46,6 +46,8 @@ export interface RunningProcess {
   readonly progress: Progress;
   readonly latencies: () => Promise<Latencies>;
   readonly sources: () => readonly SourceState[];
+  /** What of the sources is not used, and why. */
+  readonly sourceErrors: () => readonly string[];
   /** In which versions objects of the API server were read. */
   readonly held: Pick<Sources, 'versionsOf'>;
   /** Names of the sources that have not said all they knew at their start. */

@@ -22,6 +22,7 @@ const WELL: Surroundings = {
   nodePorts: [{ family: 'IPv4', prefixes: null }],
   localAddresses: [parseAddress('192.168.0.2')!],
   listeners: [],
+  sourceErrors: [],
 };
 
 t.test('a node where nothing is wrong, and one of which nothing is known', (t) => {
@@ -29,6 +30,24 @@ t.test('a node where nothing is wrong, and one of which nothing is known', (t) =
   t.same(observeNode({ ...WELL, network: null, flows: null, clusterCIDRs: null }), []);
   const unknown = { ...WELL.network!, forwarding: { IPv4: null, IPv6: null }, flowDrops: null };
   t.same(observeNode({ ...WELL, network: unknown }), [], 'what cannot be read is not guessed');
+  t.end();
+});
+
+t.test('manifests that are not used: each file once, and no more than ten', (t) => {
+  t.match(observeNode({ ...WELL, sourceErrors: ['a.yaml: is no YAML'] }), [
+    {
+      kind: 'source',
+      severity: 'warning',
+      text: /^a manifest is not used, .*: a\.yaml: is no YAML$/,
+      remedy: /correct the file/,
+    },
+  ]);
+  const many = observeNode({
+    ...WELL,
+    sourceErrors: Array.from({ length: 12 }, (_, file) => `${file}.yaml: is empty`),
+  });
+  t.equal(many.length, 11);
+  t.match(many.at(-1), { text: /: 2 more files have such errors$/ });
   t.end();
 });
 

@@ -93,6 +93,7 @@ export class PageScene {
       planned: () => planSettings(),
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
+      sourceErrors: () => [],
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),

@@ -34,9 +34,17 @@ export async function prepareFlavor(
   }
   if (chosen !== null && served.length > 0) return { flavor: chosen, served };
   const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
+  const why = await whyNot(addon, families[0] ?? 'IPv4', wanted ?? 'nft');
   throw new ModeError(
-    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
+    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)${why}`,
   );
+}
+
+/** In the words of the program itself; empty: it has none. */
+async function whyNot(addon: Flavors, family: Family, flavor: IptablesFlavor): Promise<string> {
+  const words = await addon.iptablesList(family, flavor, ['filter'], []).then(() => '', messageOf);
+  if (words === '') return '';
+  return `: ${words}${/EPERM|Permission denied/.test(words) ? '; it takes root and CAP_NET_ADMIN' : ''}`;
 }
 
 /** nft, unless the kernel refuses its rules and takes those of legacy: a kernel may have nf_tables without tables of IP. */

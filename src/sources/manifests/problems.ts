@@ -70,6 +70,14 @@ export class ProblemLog implements ProblemSink {
     else this.known.set(group, now);
   }
 
+  /** The first of each group that has any, as {@link printProblem} has them. */
+  errors(): readonly string[] {
+    return [...this.known.values()].flatMap((group) => {
+      const error = firstError(group);
+      return error === undefined ? [] : [printProblem(error)];
+    });
+  }
+
   private say({ severity, file, document, object, message }: Problem): void {
     const fields = { file, ...(document === null ? {} : { document }), ...(object === null ? {} : { object }) };
     if (severity === 'error') this.log.error(message, 'Bad manifest', fields);

@@ -17,6 +17,8 @@ export interface LocationStatus {
 export interface RunningManifests {
   /** Each location, in order. */
   status(): readonly LocationStatus[];
+  /** What is not used, of each file the first. */
+  errors(): readonly string[];
   /** Resolves when nothing more will be applied. */
   stop(): Promise<void>;
 }
@@ -45,6 +47,7 @@ export function startManifests(
   });
   return {
     status: () => runs.map(({ state }) => ({ ...state })),
+    errors: () => problems.errors(),
     stop: async () => {
       await Promise.all(runs.map(({ run }) => run.stop()));
     },
