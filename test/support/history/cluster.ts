@@ -1,3 +1,4 @@
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import type { ApiObject } from '../api-objects.js';
 import { metadataOf, resourceOfKind } from '../api-server/resources.js';
 import { ApiServer } from '../api-server/server.js';
@@ -8,7 +9,7 @@ export type Versions = Readonly<Record<'services' | 'endpointslices' | 'nodes', 
 
 /** An API server whose objects outlive it, and what may happen to it. */
 export interface Cluster {
-  connect(): SimpleConnection;
+  connect(): Promise<ApiConnection>;
   /** A proxy asks anew when it says nothing for so long. */
   readonly silenceMs: number;
   /** Creates or replaces; what the server refuses is not written. */
@@ -46,8 +47,8 @@ export class FakeCluster implements Cluster {
     return cluster;
   }
 
-  connect(): SimpleConnection {
-    return new SimpleConnection(this.url);
+  connect(): Promise<ApiConnection> {
+    return Promise.resolve(new SimpleConnection(this.url));
   }
 
   put(object: ApiObject): Promise<void> {

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.js';
 import { NO_EVENTS } from '../../../src/base/events.js';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { startKubernetes, type RunningKubernetes } from '../../../src/sources/kubernetes/source.js';
-import type { SimpleConnection } from '../api-server/connection.js';
 import { SeededRandom } from '../random.js';
 import { RecordingLog } from '../recording-log.js';
 import type { Story } from '../scenario-file.js';
@@ -22,7 +22,7 @@ interface Life {
   readonly process: ScenarioProcess;
   readonly kernel: Mortal;
   readonly source: RunningKubernetes;
-  readonly connection: SimpleConnection;
+  readonly connection: ApiConnection;
   readonly log: RecordingLog;
 }
 
@@ -112,7 +112,7 @@ async function begin(
   const process = await ScenarioProcess.start(mode, world, story, kernel.addon);
   process.complete();
   const log = new RecordingLog();
-  const connection = cluster.connect();
+  const connection = await cluster.connect();
   const source = startKubernetes(
     {
       ...{ connection, nodeName: story.settings.nodeName, acceptContentTypes: '', nodeRequired: false },

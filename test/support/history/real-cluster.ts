@@ -1,12 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../../../src/base/clock.js';
+import { connectToApi } from '../../../src/sources/kubernetes/connect/transport.js';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import { kubeconfigText } from '../../sources/kubernetes/connect.js';
 import type { ApiObject } from '../api-objects.js';
-import { SimpleConnection } from '../api-server/connection.js';
 import { metadataOf } from '../api-server/resources.js';
 import { Authority } from '../certificates.js';
 import { KubeApiServer, pathsOf, TOKEN, type Answer } from '../kube-apiserver.js';
+import { RecordingLog } from '../recording-log.js';
 import { markers, type Cluster, type Versions } from './cluster.js';
 
 const NODE_ADDRESS = '192.168.0.2';
@@ -44,8 +48,16 @@ export class RealCluster implements Cluster {
     return cluster;
   }
 
-  connect(): SimpleConnection {
-    return new SimpleConnection(this.server.url, TOKEN, this.authority.own.certificate);
+  /** By the program's own transport. */
+  async connect(): Promise<ApiConnection> {
+    const kubeconfig = join(this.directory, 'kubeconfig');
+    const ca = Buffer.from(this.authority.own.certificate).toString('base64');
+    const cluster = { server: this.server.url, 'certificate-authority-data': ca };
+    writeFileSync(kubeconfig, kubeconfigText({ cluster, user: { token: TOKEN } }));
+    return connectToApi({
+      ...{ kubeconfig, master: '', qps: -1, burst: 10, userAgent: 'history', clock: systemClock },
+      log: new RecordingLog(),
+    });
   }
 
   async put(object: ApiObject): Promise<void> {
