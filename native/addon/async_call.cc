@@ -31,6 +31,14 @@ Napi::Value AsyncCall::start(Napi::Env env, const char* name, std::unique_ptr<As
   return {env, promise};
 }
 
+Napi::Value AsyncCall::now(Napi::Env env, std::unique_ptr<AsyncCall> call) {
+  napi_value promise = nullptr;
+  if (napi_create_promise(env, &call->deferred_, &promise) != napi_ok) return env.Undefined();
+  call->execute();
+  call->settle(env);
+  return {env, promise};
+}
+
 void AsyncCall::run(napi_env, void* call) { static_cast<AsyncCall*>(call)->execute(); }
 
 void AsyncCall::complete(napi_env raw_env, napi_status status, void* call) {

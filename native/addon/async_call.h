@@ -28,9 +28,11 @@ class AsyncCall {
 
   /// Queues the work and answers its promise. `name` appears in async hooks.
   static Napi::Value start(Napi::Env env, const char* name, std::unique_ptr<AsyncCall> call);
+  /// Does the work at once, on the JS thread, and answers its promise: for what the kernel answers sooner than a thread of the pool wakes up.
+  static Napi::Value now(Napi::Env env, std::unique_ptr<AsyncCall> call);
 
  protected:
-  /// Off the JS thread: touches no JavaScript value.
+  /// Off the JS thread, mostly: touches no JavaScript value.
   virtual void execute() = 0;
   /// On the JS thread, when `execute` did not fail: the promise's value.
   virtual Napi::Value finish(Napi::Env env) = 0;

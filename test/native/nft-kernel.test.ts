@@ -1,6 +1,7 @@
 // needs: nft
 import '../support/namespace.js';
 
+import { createHook } from 'node:async_hooks';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -357,3 +358,22 @@ t.test('a worker that ends with calls in flight takes nothing with it', async (t
   }
   t.ok(await addon.nftList('ip', TABLE, []));
 });
+
+t.test(
+  'the generation is asked for without a thread: an idle process in mode iptables does so each second',
+  async (t) => {
+    await fresh();
+    const works: string[] = [];
+    const hook = createHook({
+      init: (_, type) => {
+        if (type.startsWith('nft ')) works.push(type);
+      },
+    }).enable();
+    const before = await addon.nftGeneration();
+    t.same(works, []);
+    await transact(command({ add: { chain: { family: 'ip', table: TABLE, name: 'another' } } }));
+    hook.disable();
+    t.equal(works.length, 1, 'a transaction has one');
+    t.equal(await addon.nftGeneration(), before + 1);
+  },
+);

@@ -349,7 +349,8 @@ Napi::Value nft_rule(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value nft_generation(const Napi::CallbackInfo& info) {
-  return AsyncCall::start(info.Env(), kGeneration, std::make_unique<GenerationCall>(sockets_of(info.Env())));
+  // The kernel takes no lock for the answer (NFNL_CB_RCU), and it is there when the question has been sent.
+  return AsyncCall::now(info.Env(), std::make_unique<GenerationCall>(sockets_of(info.Env())));
 }
 
 Napi::Value nft_max_batch(const Napi::CallbackInfo& info) {
