@@ -27,9 +27,17 @@ const PARTS = {
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: ['bugreport', 'commands', 'diff', 'page', 'selftest', 'services', 'top', 'watch-status'].map(
-      (name) => `src/cli/${name}.ts`,
-    ),
+    entries: [
+      'bugreport',
+      'commands',
+      'diff',
+      'page',
+      'run-command',
+      'selftest',
+      'services',
+      'top',
+      'watch-status',
+    ].map((name) => `src/cli/${name}.ts`),
     uses: ['manifests', 'selftest-scene'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
@@ -43,6 +51,7 @@ const PARTS = {
     entries: [
       'src/serve/status-answer.ts',
       'src/serve/observed-node.ts',
+      'src/serve/plan-stream.ts',
       'src/serve/selftest-service.ts',
       'src/host/linux/network-facts.ts',
     ],

@@ -5,9 +5,10 @@ import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
 import { subcommandOf } from './config/flags.js';
-import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
 import { BUILD, KUBERNETES_VERSION, ownVersion, treeState } from './config/version.js';
-import { AskError } from './cli/ask.js';
+import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
+import { AskError } from './cli/ask-error.js';
+import type { NodeQuestion, ReportedNodes } from './cli/run-command.js';
 import type { Output } from './cli/commands.js';
 import { ModeError } from './dataplane/mode.js';
 import type { Machine } from './control/mode.js';
@@ -36,7 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return await webhook(rest, handleSignals);
   }
   if (first === 'nodes') {
-    const { nodes } = await import('../packages/nodes/src/command.js');
+    const { nodes } = await nodesPackage();
     return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
   }
   if (first === 'help' || first === 'completion' || first === 'man') {
@@ -62,8 +63,8 @@ async function main(argv: readonly string[]): Promise<number> {
 async function load(argv: readonly string[]): Promise<LoadedConfig> {
   const command = subcommandOf(argv);
   if (command === null) return loadConfig(argv, systemFiles);
-  const { parseCommand } = await import('./commands/entry.js');
-  return loadLine(parseCommand(command, argv), systemFiles);
+  const { parseCommand, commandSettings } = await import('./commands/entry.js');
+  return loadLine(parseCommand(command, argv), systemFiles, commandSettings);
 }
 
 function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly command: 'write-config' }>): number {
@@ -98,7 +99,6 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
 }
 
 async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
-  const { config } = loaded;
   const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
   const log = await openLog(loaded, isService);
   if (loaded.command === 'run') {
@@ -109,88 +109,22 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     const { runAsService } = await import('./cli/service.js');
     return await runAsService(addon.service, toEnd);
   }
-  const commands = await import('./cli/commands.js');
-  switch (loaded.command) {
-    case 'plan':
-      return print(await commands.plan(config, loaded.output), log);
-    case 'render':
-      return print(await commands.render(config, await machine()), log);
-    case 'dump':
-      return print(await commands.dump(config, await machine(), log, loaded.output), log);
-    case 'diff': {
-      const { diff } = await import('./cli/diff.js');
-      return await printDiff(await diff(config, loaded.version, await machine(), log, loaded.output), log);
-    }
-    case 'explain':
-      return print(await explain(loaded), log);
-    case 'ui':
-    case 'services':
-    case 'trace':
-    case 'selftest':
-    case 'top':
-    case 'bugreport':
-    case 'status':
-      return await askProcess(loaded, log);
-    case 'cleanup':
-      return print(await commands.cleanup(config, await machine(), log), log);
-    case 'init':
-      return print(await commands.init(config, loaded.version, await machine(), log), log);
-  }
+  const { runCommand } = await import('./cli/run-command.js');
+  return await runCommand(loaded, log, { machine, host, write, explainOn, bugreportOf });
 }
 
-type AskingCommand = 'ui' | 'services' | 'trace' | 'selftest' | 'top' | 'bugreport' | 'status';
-
-/** Of commands that ask the running process. */
-async function askProcess(
-  loaded: Extract<Configured, { readonly command: AskingCommand }>,
-  log: Logger,
-): Promise<number> {
-  const { config } = loaded;
-  switch (loaded.command) {
-    case 'ui': {
-      const { servePage } = await import('./cli/page.js');
-      await write(await servePage(config.statusSocket, loaded.listen));
-      return 0;
-    }
-    case 'services': {
-      const { services } = await import('./cli/services.js');
-      return await services(loaded, process.stdout.isTTY, write);
-    }
-    case 'trace': {
-      const { trace } = await import('./cli/trace.js');
-      return await trace(loaded, await machine(), write);
-    }
-    case 'selftest': {
-      const { selftest } = await import('./cli/selftest.js');
-      return await selftest(loaded, await machine(), write);
-    }
-    case 'top': {
-      const { top } = await import('./cli/top.js');
-      return await top(loaded, process.stdout.isTTY, write);
-    }
-    case 'bugreport': {
-      const { bugreport } = await import('./cli/bugreport.js');
-      return await bugreport(loaded, (await machine()).addon, write);
-    }
-    case 'status':
-      if (loaded.watch) {
-        const { watchStatus } = await import('./cli/watch-status.js');
-        return await watchStatus(config.statusSocket, loaded.output, process.stdout.isTTY, write);
-      }
-      return print(await (await import('./cli/commands.js')).status(config, loaded.output, loaded.heapSnapshot), log);
-  }
+/** Of other nodes. */
+async function bugreportOf(asked: ReportedNodes): Promise<number> {
+  const nodes = await nodesPackage();
+  return await nodes.bugreportOf(asked, { write, complain });
 }
 
-async function explain(loaded: Extract<Configured, { readonly command: 'explain' }>): Promise<Output> {
-  const { config, node, namespace, selector, from, to, output } = loaded;
-  if (node !== '') {
-    const { explainOn } = await import('../packages/nodes/src/command.js');
-    const kubeconfig = config.kubernetes?.kubeconfig ?? '';
-    return await explainOn({ kubeconfig, node, namespace, selector, from, to, output });
-  }
-  const commands = await import('./cli/commands.js');
-  return await commands.explain(config, await host(), from, to, output);
+async function explainOn(question: NodeQuestion): Promise<Output> {
+  const nodes = await nodesPackage();
+  return await nodes.explainOn(question);
 }
+
+const nodesPackage = async () => await import('../packages/nodes/src/command.js');
 
 /** Where to say why the process cannot go on, once that is known; null: to standard error. */
 let lastWords: LogFile | null | undefined;
@@ -219,15 +153,6 @@ async function logFile(): Promise<LogFile> {
   return new LogFile(logFilePath(process.env));
 }
 
-/** Writes a command's output; problems go to the log. The exit status: 0 all is well, 1 it is not, or there were errors. */
-async function print({ text, errors, warnings, well }: Output, log: Logger): Promise<number> {
-  for (const warning of warnings) log.warn(warning);
-  for (const error of errors) log.error(null, error);
-  await write(printableText(text));
-  if (errors.length > 0) return text === '' && well !== undefined ? 2 : 1;
-  return well === false ? 1 : 0;
-}
-
 /** Writes to the standard output. A reader that has seen enough, such as head(1), is no error. */
 async function write(text: string): Promise<void> {
   process.stdout.on('error', () => undefined);
@@ -236,12 +161,6 @@ async function write(text: string): Promise<void> {
       resolve();
     });
   });
-}
-
-/** As diff(1): 0 when nothing would change, 1 when something would, 2 when that cannot be said. */
-async function printDiff(output: Output, log: Logger): Promise<number> {
-  const status = await print(output, log);
-  return output.errors.length > 0 ? 2 : status;
 }
 
 function versionText(format: 'short' | 'raw'): string {

@@ -6,15 +6,18 @@ export interface ArchivedFile {
 
 const BLOCK = 512;
 
-/** An archive as POSIX has it (ustar); names are at most 100 bytes long. */
-export function tarOf(files: readonly ArchivedFile[], modified: Date): Uint8Array {
+/** What comes after the last file. */
+export const TAR_END: Uint8Array = new Uint8Array(2 * BLOCK);
+
+/** Files as an archive of POSIX (ustar) has them, which ends with {@link TAR_END}; names are at most 100 bytes long. */
+export function tarBlocks(files: readonly ArchivedFile[], modified: Date): Uint8Array {
   const seconds = Math.floor(modified.getTime() / 1000);
   const blocks = files.flatMap(({ name, content }) => [
     header(name, content.length, seconds),
     content,
     new Uint8Array((BLOCK - (content.length % BLOCK)) % BLOCK),
   ]);
-  return Buffer.concat([...blocks, new Uint8Array(2 * BLOCK)]);
+  return Buffer.concat(blocks);
 }
 
 function header(name: string, size: number, seconds: number): Uint8Array {

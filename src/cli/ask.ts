@@ -3,12 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { errorCode, messageOf } from '../base/error-message.js';
+import { AskError } from './ask-error.js';
 import { WELL_HEADER } from '../serve/well.js';
-
-/** Why the running process did not answer; the message says it all. */
-export class AskError extends Error {
-  override readonly name = 'AskError';
-}
 
 /** What a process says, and whether all is well by it; null: it does not say. */
 export interface Asked {

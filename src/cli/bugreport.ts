@@ -1,15 +1,16 @@
-import { open, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { networkInterfaces, release, version as kernelVersion } from 'node:os';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { Archive } from '../base/archive.js';
 import { messageOf } from '../base/error-message.js';
-import { tarOf } from '../base/tar.js';
 import type { LoadedConfig } from '../config/load.js';
 import { ownVersion } from '../config/version.js';
-import type { NativeAddon } from '../native/contract.js';
+import type { Machine } from '../control/mode.js';
 import type { ProcessStatus } from '../observe/process-status.js';
-import { STATUS_PAGE, TRAFFIC_PAGE } from '../serve/status-pages.js';
-import { ask, AskError } from './ask.js';
+import { METRICS_PAGE, PLAN_PAGE, STATUS_PAGE, TRAFFIC_PAGE } from '../serve/status-pages.js';
+import { ask } from './ask.js';
+import { AskError } from './ask-error.js';
+import { KernelParts } from './bugreport-kernel.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'bugreport' }>;
 
@@ -29,17 +30,20 @@ interface Part {
  * @throws AskError when no process answers, or the file cannot be written.
  */
 export async function bugreport(
-  { config, file }: Asked,
-  addon: NativeAddon,
+  { config, file }: Pick<Asked, 'config' | 'file'>,
+  machine: Machine,
   write: (text: string) => Promise<void>,
 ): Promise<0 | 1> {
   const status = JSON.parse((await ask(config.statusSocket, `${STATUS_PAGE}?output=json`)).text) as ProcessStatus;
   const now = new Date();
-  const parts = partsOf(config.statusSocket, status, addon);
+  const folder = `pointsman-${status.node.slice(0, 40)}`;
+  const path = file === '' ? `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : file;
+  // Before relative paths are those of the process.
+  const place = resolve(path);
   const files: { readonly name: string; readonly content: Uint8Array }[] = [];
   const lines: string[] = [];
   let isWhole = true;
-  for (const { name, what, read } of parts) {
+  for (const { name, what, read } of partsOf(config.statusSocket, status, machine)) {
     let text: string;
     try {
       text = await read();
@@ -59,33 +63,32 @@ export async function bugreport(
     ...lines,
     '',
   ].join('\n');
-  const folder = `pointsman-${status.node.slice(0, 40)}`;
   const all = [{ name: 'README', content: Buffer.from(about) }, ...files];
   const named = all.map(({ name, content }) => ({ name: `${folder}/${name}`, content }));
-  const path = file === '' ? `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : file;
-  await store(path, await promisify(gzip)(tarOf(named, now)));
+  await store(path, place, named, now);
   await write([`${path}:`, ...lines.map((line) => `  ${line}`), ''].join('\n'));
   return isWhole ? 0 : 1;
 }
 
-async function store(path: string, content: Uint8Array): Promise<void> {
+/** @param path as it is told, @param place where it is. */
+async function store(path: string, place: string, files: Parameters<Archive['add']>[0], now: Date): Promise<void> {
   try {
-    // Not over a file that is there, and for its owner alone.
-    const handle = await open(path, 'wx', 0o600);
+    // Not over a file that is there.
+    const archive = await Archive.create(place, now);
     try {
-      await handle.writeFile(content);
+      await archive.add(files);
+      await archive.end();
     } catch (error) {
-      await rm(path, { force: true });
+      await archive.abandon();
       throw error;
-    } finally {
-      await handle.close();
     }
   } catch (error) {
     throw new AskError(`${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function partsOf(socket: string | null, status: ProcessStatus, addon: NativeAddon): readonly Part[] {
+function partsOf(socket: string | null, status: ProcessStatus, machine: Machine): readonly Part[] {
+  const kernel = new KernelParts(socket, machine);
   const page = (name: string, path: string, what: string): Part => ({
     name,
     what,
@@ -109,10 +112,22 @@ function partsOf(socket: string | null, status: ProcessStatus, addon: NativeAddo
     page('overview.json', '/ui/api/overview', 'health and its reasons, sources, counts'),
     page('problems.json', '/ui/api/services?problems=only&limit=500', 'Services with a problem, at most 500'),
     page('traffic.json', TRAFFIC_PAGE, 'what went through Services, where it is counted'),
+    page('metrics.txt', METRICS_PAGE, 'metrics, as Prometheus reads them'),
+    {
+      name: 'plan.txt',
+      what: 'what the process has planned, as pointsman plan prints it',
+      read: async () => sortedLines((await ask(socket, PLAN_PAGE)).text),
+    },
+    { name: 'dump.txt', what: 'what the kernel holds, as pointsman dump prints it', read: () => kernel.dump() },
+    {
+      name: 'diff.txt',
+      what: 'what a start would change by what the API server or the manifests have, as pointsman diff prints it',
+      read: () => kernel.diff(),
+    },
     {
       name: 'foreign-rules.txt',
       what: 'base chains of others and their rules',
-      read: async () => (await import('../dataplane/foreign/print.js')).printForeign(addon),
+      read: async () => (await import('../dataplane/foreign/print.js')).printForeign(machine.addon),
     },
     { name: 'sysctls.txt', what: 'settings of the kernel that matter to Services', read: sysctls },
     { name: 'links.json', what: 'interfaces and their addresses', read: () => Promise.resolve(links()) },
@@ -122,6 +137,11 @@ function partsOf(socket: string | null, status: ProcessStatus, addon: NativeAddo
     file('conntrack-counts.txt', '/proc/net/stat/nf_conntrack', 'counts of connection tracking, by CPU'),
     file('process.txt', `/proc/${status.pid}/status`, 'memory and privileges of the process'),
   ];
+}
+
+function sortedLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line !== '');
+  return `${lines.sort().join('\n')}\n`;
 }
 
 function versions(): string {

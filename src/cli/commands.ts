@@ -66,9 +66,18 @@ export async function dump(
   output: OutputForm = 'text',
 ): Promise<Output> {
   const { planner, problems } = await planned(config);
+  return { text: printFacts(await dumped(config, { host, addon }, log, planner), output), ...problems };
+}
+
+/** What the kernel holds, a fact a line. @param planner by which it is named. */
+export async function dumped(
+  config: Config,
+  { host, addon }: Machine,
+  log: Log,
+  { tables }: Planner,
+): Promise<readonly string[]> {
   const { families, dataplane } = await prepareMode(config, { host, addon: readOnly(addon) }, FAMILIES, log);
-  const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family])));
-  return { text: printFacts(dumps.flat(), output), ...problems };
+  return (await Promise.all(families.map((family) => dataplane(family).dump(tables[family])))).flat();
 }
 
 /** What becomes of a packet: by the manifests where there are some, else by the running process. */

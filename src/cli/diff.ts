@@ -23,7 +23,19 @@ export async function diff(
   log: Log,
   output: OutputForm = 'text',
 ): Promise<Output> {
-  const { planner, problems } = await wanted(config, version, log);
+  return differences(config, await wanted(config, version, log), machine, log, output);
+}
+
+export type Wanted = Omit<Planned, 'snapshot'>;
+
+/** The same, of what is wanted. */
+export async function differences(
+  config: Config,
+  { planner, problems }: Wanted,
+  machine: Machine,
+  log: Log,
+  output: OutputForm = 'text',
+): Promise<Output> {
   const changes: string[] = [];
   const { host } = machine;
   const addon = readOnly(machine.addon);
@@ -35,19 +47,20 @@ export async function diff(
   const values = await kernelDifferences(config, host);
   const leftovers = await removeLeftovers(addon, mode.families, footprintsOn(host.platform), mode.own);
   const remains = leftovers.removed.map((what) => `leftover ${what}`);
-  const differences = [...values, ...changes, ...remains];
+  const found = [...values, ...changes, ...remains];
   return {
-    text: formatted({ changes: differences }, output, () => differences),
-    well: differences.length === 0,
+    text: formatted({ changes: found }, output, () => found),
+    well: found.length === 0,
     errors: [...problems.errors, ...leftovers.problems.map(({ message }) => message)],
     warnings: problems.warnings,
   };
 }
 
-async function wanted(config: Config, version: string, log: Log): Promise<Omit<Planned, 'snapshot'>> {
+/** What the sources of a configuration come to. @param withinMs how long they are waited for. */
+export async function wanted(config: Config, version: string, log: Log, withinMs?: number): Promise<Wanted> {
   if (config.kubernetes === null) return await planned(config);
   const store = new Store();
-  await readOnce(config, version, store, log);
+  await readOnce(config, version, store, log, withinMs);
   const { planner, failures } = plannedState(config, store);
   return { planner, problems: { errors: failures, warnings: [] } };
 }

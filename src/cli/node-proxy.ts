@@ -484,6 +484,7 @@ export class NodeProxy {
       planned: () => planSettings(this.config),
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
+      metrics: () => metrics.scrape('text'),
       sources: () => sources.states(),
       sourceErrors: () => sources.errors(),
       waitingFor: () => store.waitingFor(),
@@ -492,6 +493,7 @@ export class NodeProxy {
       suspect: (family) => {
         this.cycle.suspect(family);
       },
+      leftOut: () => sources.leftOut(),
       silentListeners: () => this.listeners.silent(),
       attempts: this.attempts,
       ...(this.foreign === null ? {} : { foreign: this.foreign }),

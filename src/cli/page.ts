@@ -1,7 +1,8 @@
 import type { HostPort } from '../config/host-port.js';
 import { STATUS_PAGE } from '../serve/status-pages.js';
 import { messageOf } from '../base/error-message.js';
-import { ask, AskError } from './ask.js';
+import { ask } from './ask.js';
+import { AskError } from './ask-error.js';
 import { forwardPage } from './packages.js';
 
 /**

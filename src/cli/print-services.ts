@@ -20,6 +20,7 @@ export const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
   'port-name': 'no such endpoint port',
   'no-endpoints': 'no endpoints',
   'no-local-endpoints': 'no local endpoints',
+  'left-out': 'parts left out',
   limitation: 'partly served',
 };
 
@@ -60,7 +61,8 @@ export function columns(rows: readonly (readonly string[])[]): readonly string[]
 
 /** One Service for people. */
 export function printService(service: ServiceDetail): readonly string[] {
-  const { key, type, nothing, policies, affinitySeconds, healthCheck, sourceRanges, shortfalls, unplanned } = service;
+  const { key, type, nothing, policies, affinitySeconds, healthCheck, sourceRanges, shortfalls, unplanned, leftOut } =
+    service;
   const lines = (title: string, texts: readonly string[]): readonly string[] =>
     texts.map((text, index) => `${(index === 0 ? title : '').padEnd(12)}${text}`);
   const addresses = [
@@ -98,13 +100,17 @@ export function printService(service: ServiceDetail): readonly string[] {
       ...unplanned.map(({ family, reason }) => `${family}: cannot be planned: ${reason}`),
       ...service.frontends.flatMap(printFrontendProblems),
       ...shortfalls,
+      ...leftOut,
     ]),
   ];
 }
 
 /** Whether there is something to look at. */
-export function hasProblem({ unplanned, frontends, shortfalls }: ServiceDetail): boolean {
-  return unplanned.length + shortfalls.length > 0 || frontends.some((each) => printFrontendProblems(each).length > 0);
+export function hasProblem({ unplanned, frontends, shortfalls, leftOut }: ServiceDetail): boolean {
+  return (
+    unplanned.length + shortfalls.length + leftOut.length > 0 ||
+    frontends.some((each) => printFrontendProblems(each).length > 0)
+  );
 }
 
 function printPort({ name, port, protocol, nodePort }: ServiceDetail['ports'][number]): string {
@@ -119,11 +125,11 @@ function printFrontend({ key, kind, endpoints, localEndpoints, whenEmpty }: Fron
 
 function printFrontendProblems(frontend: Frontend): readonly string[] {
   const { key, endpoints, localEndpoints, whenEmpty, lostTo, claimedBy, quarantined } = frontend;
-  const isDead = endpoints === 0 && whenEmpty === 'reject';
-  const isDropped = localEndpoints === 0 && endpoints > 0;
+  const isEmpty = (localEndpoints ?? endpoints) === 0;
+  const who = endpoints > 0 ? 'connections from outside' : 'connections';
   return [
-    ...(isDead ? [`${key}: no endpoint, connections are refused`] : []),
-    ...(isDropped ? [`${key}: no endpoint on this node, connections from outside are dropped`] : []),
+    ...(isEmpty && whenEmpty === 'reject' ? [`${key}: no endpoint, ${who} are refused`] : []),
+    ...(isEmpty && whenEmpty === 'drop' ? [`${key}: no endpoint on this node, ${who} are dropped`] : []),
     ...(lostTo === null ? [] : [`${key}: ${lostTo.reason}`]),
     ...claimedBy.map(({ servicePort }) => `${key}: ${servicePort} claims it as well, and does not get it`),
     ...(quarantined === null
@@ -141,8 +147,8 @@ function printGroup({ family, port, protocol, applies, used, total, rows }: Endp
   ];
 }
 
-function cellsOfEndpoint({ endpoint, node, used, reason, conditions }: Endpoint): readonly string[] {
-  return [endpoint, node ?? '-', used ? 'used' : 'not used', reason ?? conditions.join(' ')];
+function cellsOfEndpoint({ endpoint, node, pod, used, reason, conditions }: Endpoint): readonly string[] {
+  return [endpoint, node ?? '-', pod ?? '-', used ? 'used' : 'not used', reason ?? conditions.join(' ')];
 }
 
 function printTraffic({ port, protocol, connections, requestBytes, replyBytes, refused }: PortTraffic): string {

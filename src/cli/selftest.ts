@@ -20,7 +20,8 @@ import {
 } from '../control/selftest-scene.js';
 import { EXPLAIN_PAGE, SELFTEST_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
 import type { ServiceDetail } from '../serve/service-answers.js';
-import { ask, AskError, hold } from './ask.js';
+import { ask, hold } from './ask.js';
+import { AskError } from './ask-error.js';
 import { printSelftest, type SelftestRow } from './print-selftest.js';
 import { findService, readAnswer } from './services.js';
 

@@ -5,7 +5,8 @@ import type { Config } from '../config/config.js';
 import type { LoadedConfig } from '../config/load.js';
 import { formatted } from '../serve/formatted.js';
 import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/service-answers.js';
-import { ask, AskError } from './ask.js';
+import { ask } from './ask.js';
+import { AskError } from './ask-error.js';
 import { hasProblem, printService, printServices } from './print-services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'services' }>;

@@ -5,7 +5,8 @@ import type { LoadedConfig } from '../config/load.js';
 import type { ServiceTraffic } from '../observe/telemetry/service-series.js';
 import { formatted } from '../serve/formatted.js';
 import { TRAFFIC_PAGE } from '../serve/status-pages.js';
-import { ask, AskError } from './ask.js';
+import { ask } from './ask.js';
+import { AskError } from './ask-error.js';
 import { columns } from './print-services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'top' }>;

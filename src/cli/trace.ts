@@ -8,7 +8,8 @@ import type { ExplainedPacket } from '../serve/explain-packet.js';
 import { masqueradedEndpoints } from '../plan/masqueraded.js';
 import { formatted } from '../serve/formatted.js';
 import { EXPLAIN_PAGE } from '../serve/status-pages.js';
-import { ask, AskError } from './ask.js';
+import { ask } from './ask.js';
+import { AskError } from './ask-error.js';
 import { printTraced, printWaiting, type TracedAndExplained } from './print-trace.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'trace' }>;

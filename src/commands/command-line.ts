@@ -112,6 +112,31 @@ const NODE = [
   },
 ] as const;
 
+const OF_CLUSTER = [
+  {
+    name: 'all',
+    short: 'a',
+    type: 'bool',
+    help: 'ask the proxies of all nodes, through the API server',
+    initial: 'false',
+  },
+  {
+    name: 'kubeconfig',
+    type: 'string',
+    value: 'file',
+    help: 'with --node or --all: the cluster; empty: as kubectl finds it',
+    initial: '',
+  },
+  {
+    name: 'context',
+    type: 'string',
+    value: 'name',
+    help: 'with --node or --all: context of the kubeconfig; empty: its current one',
+    initial: '',
+  },
+  ...NODE,
+] as const;
+
 const FROM = {
   name: 'from',
   type: 'string',
@@ -160,7 +185,7 @@ export const CONFIGURED_COMMANDS = {
   trace: { flags: [TRACED_FROM, OUTPUT, TRACED_SECONDS, TRACED_COUNT], takes: 'process', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },
-  bugreport: { flags: [FILE], takes: 'process', operand: 'none' },
+  bugreport: { flags: [FILE, ...OF_CLUSTER], takes: 'process', operand: 'none' },
   ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
 } as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
 

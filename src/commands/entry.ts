@@ -49,6 +49,7 @@ export function describeUsage(error: ConfigError): string {
   return `${said}\n\n${spec === null ? printProxyHelp(COMMANDS).trimEnd() : usageLine(spec)}`;
 }
 
+export { commandSettings } from '../config/command-settings.js';
 export { parseCommand } from './command-line.js';
 
 function help(word: string | undefined): About {

@@ -75,7 +75,10 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     summary:
       'list the Services of the running proxy, or show one: addresses, endpoints, why some are not used, traffic',
     operands: '[NAME|NAMESPACE/NAME|ADDRESS]',
-    about: ['What fits several Services is listed: part of a name, an address or port of the Service, an endpoint.'],
+    about: [
+      'What fits several Services is listed: part of a name, an address or port of the Service, an endpoint, the name of a pod.',
+      'A Service has a problem where this node refuses or drops traffic to it from any client, where it is quarantined, cannot be planned or is in conflict, and where a part of its object or of its EndpointSlices is left out.',
+    ],
     examples: [
       { line: 'pointsman services --problems', says: 'those with something to look at' },
       { line: 'pointsman services shop/web', says: 'one Service with its endpoints' },
@@ -155,11 +158,13 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     summary: 'write one archive with what is needed to look at a problem from afar',
     operands: '',
     about: [
-      'Versions, status, configuration and flags without credentials, history, Services with problems, traffic, rules of others, routes, settings and modules of the kernel. Its README says what is in it. Names and addresses of Services, endpoints and nodes are; credentials, keys and the environment are not.',
+      'Versions, status, configuration and flags without credentials, history, Services with problems, traffic, metrics, plan, dump and diff, rules of others, routes, settings and modules of the kernel. Its README says what is in it. With --node or --all it has what the proxies of nodes answer through the API server, and the ends of their logs. Names and addresses of Services, endpoints and nodes are; credentials, keys and the environment are not.',
     ],
     examples: [
       { line: 'pointsman bugreport', says: 'pointsman-NODE-TIME.tar.gz in this folder' },
       { line: 'pointsman bugreport --file /tmp/report.tar.gz', says: 'another file' },
+      { line: 'pointsman bugreport --node worker-1', says: 'of another node, through the API server' },
+      { line: 'pointsman bugreport --all', says: 'of all nodes' },
     ],
     exits: {
       0: 'it is written',

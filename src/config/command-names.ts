@@ -21,11 +21,14 @@ export type CommandName = (typeof COMMAND_NAMES)[number];
 
 /** Flags that only commands have. */
 export type CommandFlagName =
+  | 'all'
+  | 'context'
   | 'count'
   | 'endpoints'
   | 'file'
   | 'from'
   | 'heap-snapshot'
+  | 'kubeconfig'
   | 'limit'
   | 'listen'
   | 'namespace'

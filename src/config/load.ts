@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import { isLoopback } from '../base/ip.js';
 import { buildConfig, type Config } from './config.js';
 import {
   attribute,
@@ -16,14 +15,13 @@ import {
   flagSettings,
   isFlagSet,
   listFlag,
-  numberFlag,
   parseCommandLine,
   textFlag,
   type CommandLine,
   type FlagSetting,
 } from './flags.js';
 import { readTruth } from './flag-values.js';
-import { parseListen, type HostPort } from './host-port.js';
+import type { HostPort } from './host-port.js';
 import { describeIneffective } from './ineffective.js';
 import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
@@ -92,11 +90,21 @@ export type LoadedConfig =
       readonly endpoints: boolean;
       readonly limit: number;
     } & Loaded)
-  /** `file`: what is written; empty: named after node and time. */
-  | ({ readonly command: 'bugreport'; readonly file: string } & Loaded)
+  /** `file`: what is written; empty: named after node and time. `node`: as of explain; `all`: of all nodes. */
+  | ({
+      readonly command: 'bugreport';
+      readonly file: string;
+      readonly node: string;
+      readonly all: boolean;
+      readonly kubeconfig: string;
+      readonly context: string;
+      readonly namespace: string;
+      readonly selector: string;
+    } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
-  | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
+  | ({ readonly command: 'run' } & Loaded)
+  | ({ readonly command: 'init' | 'cleanup' | 'render' } & Loaded);
 
 /** What a configuration depends on beside what is given. */
 export interface Target {
@@ -106,7 +114,7 @@ export interface Target {
 
 /** How a command prints. */
 export type OutputForm = (typeof OUTPUT_FORMS)[number];
-const OUTPUT_FORMS = ['text', 'table', 'wide', 'json', 'yaml'] as const;
+export const OUTPUT_FORMS = ['text', 'table', 'wide', 'json', 'yaml'] as const;
 
 export interface Loaded {
   readonly config: Config;
@@ -138,13 +146,14 @@ export function loadConfig(
   systemHostname?: () => string,
   target?: Target,
 ): LoadedConfig {
-  return loadLine(parseCommandLine(argv), files, systemHostname, target);
+  return loadLine(parseCommandLine(argv), files, ofProxy, systemHostname, target);
 }
 
 /** The same of a command line that has been parsed: that of a command. */
 export function loadLine(
   line: CommandLine,
   files: ConfigFiles,
+  forCommand: ReadSettings,
   systemHostname: () => string = hostname,
   { platform, environment }: Target = { platform: process.platform, environment: process.env },
 ): LoadedConfig {
@@ -193,97 +202,18 @@ export function loadLine(
   return forCommand(command, line, loaded);
 }
 
-function readOutput(line: CommandLine): OutputForm {
-  return OUTPUT_FORMS.find((form) => form === textFlag(line, 'output')) ?? 'text';
+/** Of what stands without a command's name. */
+function ofProxy(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
+  if (command === 'write-config')
+    return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
+  if (command === 'run' || command === 'init' || command === 'cleanup') return { command, ...loaded };
+  throw new TypeError(`${command} is a command`);
 }
 
-/** With what only this command wants to know. */
-function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
-  const output = readOutput(line);
-  if (command === 'status') {
-    const heapSnapshot = textFlag(line, 'heap-snapshot');
-    return { command, output, heapSnapshot, watch: isFlagSet(line, 'watch'), ...loaded };
-  }
-  if (command === 'services')
-    return {
-      command,
-      named: line.operand ?? '',
-      output,
-      problemsOnly: isFlagSet(line, 'problems'),
-      limit: numberFlag(line, 'limit') ?? 0,
-      watch: isFlagSet(line, 'watch'),
-      ...loaded,
-    };
-  if (command === 'selftest' || command === 'trace') return forPackets(command, line, loaded);
-  if (command === 'top')
-    return {
-      command,
-      output,
-      seconds: readSmall(line, 'seconds'),
-      count: numberFlag(line, 'count') ?? 0,
-      sort: readOrder(line),
-      endpoints: isFlagSet(line, 'endpoints'),
-      limit: numberFlag(line, 'limit') ?? 0,
-      ...loaded,
-    };
-  if (command === 'bugreport') return { command, file: textFlag(line, 'file'), ...loaded };
-  if (command === 'ui') return { command, listen: readListen(line), ...loaded };
-  if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
-  if (command === 'explain')
-    return {
-      command,
-      from: textFlag(line, 'from'),
-      to: line.operand ?? '',
-      output,
-      node: textFlag(line, 'node'),
-      namespace: textFlag(line, 'namespace'),
-      selector: textFlag(line, 'selector'),
-      ...loaded,
-    };
-  if (command !== 'write-config') return { command, ...loaded };
-  return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
-}
+/** What a command line comes to, beside the configuration. */
+export type ReadSettings = (command: Command, line: CommandLine, loaded: Loaded) => LoadedConfig;
 
-/** What sends packets, or follows them. */
-function forPackets(command: 'selftest' | 'trace', line: CommandLine, loaded: Loaded): LoadedConfig {
-  const output = readOutput(line);
-  const seconds = readSmall(line, 'seconds');
-  if (command === 'selftest') {
-    const isJunit = textFlag(line, 'output') === 'junit';
-    return { command, services: line.operands, output: isJunit ? 'junit' : output, seconds, ...loaded };
-  }
-  const [from, to] = [textFlag(line, 'from'), line.operand ?? ''];
-  return { command, from, to, output, seconds, count: readSmall(line, 'count'), ...loaded };
-}
-
-const ORDERS = ['connections', 'bytes', 'refused'] as const;
-
-function readOrder(line: CommandLine): (typeof ORDERS)[number] {
-  const text = textFlag(line, 'sort');
-  const order = ORDERS.find((each) => each === text);
-  if (order !== undefined) return order;
-  throw new ConfigError('CONFIG_USAGE', null, [invalid('--sort', text, `must be one of ${ORDERS.join(', ')}`)]);
-}
-
-const MOST = { seconds: 60, count: 100 } as const;
-
-function readSmall(line: CommandLine, name: keyof typeof MOST): number {
-  const value = numberFlag(line, name) ?? 0;
-  if (value >= 1 && value <= MOST[name]) return value;
-  throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${name}`, value, `must be 1 to ${MOST[name]}`)]);
-}
-
-/** Where the page is served: to this machine alone. */
-function readListen(line: CommandLine): HostPort {
-  const text = textFlag(line, 'listen');
-  const place = parseListen(text);
-  const problem =
-    typeof place === 'string' ? place : 'must be an address of loopback: the page is for this machine alone';
-  if (typeof place === 'object' && isLoopback(place.address)) return place;
-  throw new ConfigError('CONFIG_USAGE', null, [invalid('--listen', text, problem)]);
-}
-
-type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;
+export type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;
 
 function chooseCommand(line: CommandLine): Command {
   if (textFlag(line, 'write-config-to') !== '') return 'write-config';

@@ -13,6 +13,7 @@ import type { ConnectionOptions, RequestObserver } from '../sources/kubernetes/c
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
+import type { LeftOut } from '../sources/left-out.js';
 import type { LocationStatus, RunningManifests } from '../sources/manifests/start.js';
 import type { ObjectKey, RowKind } from '../state/rows.js';
 import type { Store } from '../state/store.js';
@@ -107,6 +108,12 @@ export class Sources {
     );
   }
 
+  /** Objects that are not used, or not whole. */
+  leftOut(): readonly LeftOut[] {
+    const holdings = [...(this.running?.holdings.values() ?? [])];
+    return [...(this.manifests?.leftOut() ?? []), ...holdings.flatMap(({ inventory }) => inventory.leftOut())];
+  }
+
   /** In which version an object of the API server was read last; null: in none. @param key `namespace/name`. */
   versionOf(kind: RowKind, key: ObjectKey): string | null {
     const holdings = [...(this.running?.holdings.values() ?? [])];
@@ -170,9 +177,16 @@ const READ_ONCE_MS = 60_000;
 /**
  * Reads into the store what all sources hold now.
  *
+ * @param withinMs how long the last of them is waited for.
  * @throws KubeconfigError as {@link Sources.start}; Error with what each source lacks when they do not come to an end.
  */
-export async function readOnce(config: Config, version: string, store: Store, log: Log): Promise<void> {
+export async function readOnce(
+  config: Config,
+  version: string,
+  store: Store,
+  log: Log,
+  withinMs = READ_ONCE_MS,
+): Promise<void> {
   let done: () => void = () => undefined;
   const complete = new Promise<void>((resolve) => {
     done = resolve;
@@ -182,12 +196,12 @@ export async function readOnce(config: Config, version: string, store: Store, lo
   });
   const sources = new Sources({ version, store, log, ...NOBODY, events: null, onNodeRead: () => undefined });
   await sources.start(config);
-  const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
+  const cancel = systemClock.callAt(systemClock.now() + withinMs, done);
   await complete;
   cancel();
   const missing = sources.states().flatMap(({ source, synced }) => (synced ? [] : [source]));
   await sources.stop();
-  if (!store.snapshot.ready) throw new Error(`not read within ${READ_ONCE_MS / 1000} s: ${missing.join(', ')}`);
+  if (!store.snapshot.ready) throw new Error(`not read within ${withinMs / 1000} s: ${missing.join(', ')}`);
 }
 
 /** A way to the API server, found and checked. */

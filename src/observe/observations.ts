@@ -18,6 +18,7 @@ export interface Observation {
     | 'reverse-path' // rp_filter
     | 'route-localnet'
     | 'endpoint' // an endpoint answered none of its last connection attempts
+    | 'object' // an object of the cluster is not used
     | 'foreign-rules'; // rules of others drop or refuse
   /** `warning`: packets are lost, or health checks fail; `note`: it may explain something. */
   readonly severity: 'warning' | 'note';

@@ -10,7 +10,7 @@ import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import type { SkippedSlice } from './candidates.js';
-import { examineEndpoints, type EndpointVerdict } from './selection.js';
+import { examineEndpoints, type EndpointVerdict } from './examine.js';
 import type { Exclusion } from './selection-rules.js';
 import { retryOf } from './retry.js';
 import { RANGES_WITHOUT_EFFECT } from './shortfalls.js';
@@ -95,6 +95,8 @@ export interface ExplainedEndpoint {
   /** `address:port`. */
   readonly endpoint: string;
   readonly node: string | null;
+  /** Null: it is none, or its name is not known. */
+  readonly pod: string | null;
   readonly conditions: readonly ('ready' | 'serving' | 'terminating')[];
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
@@ -273,6 +275,7 @@ export function explainedEndpoint({
   address,
   port,
   nodeName,
+  podName,
   zoneHints,
   nodeHints,
   excluded,
@@ -281,6 +284,7 @@ export function explainedEndpoint({
   return {
     endpoint: printEndpoint(address, port),
     node: nodeName,
+    pod: podName,
     conditions: CONDITIONS.filter((condition) => conditions[condition]),
     zoneHints,
     nodeHints,

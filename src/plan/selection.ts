@@ -1,41 +1,17 @@
 import { EndpointList } from '../base/endpoint-list.js';
 import { addressFromBytes, FAMILIES, type Family, type IPAddress } from '../base/ip.js';
-import { READY, SERVING, TERMINATING, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
-import {
-  addressOf,
-  collect,
-  has,
-  portOf,
-  targetPorts,
-  type Candidate,
-  type PortName,
-  type SkippedSlice,
-} from './candidates.js';
+import { READY, SERVING, type EndpointSliceRow } from '../state/rows.js';
+import { collect, portOf, targetPorts, type PortName } from './candidates.js';
 import type { NodeFacts } from './facts.js';
 import {
   clusterExclusion,
   localExclusion,
   Tally,
-  type Exclusion,
   type PolicyUse,
   type Selection,
   type SelectionModes,
 } from './selection-rules.js';
 import { sortedKeys, type SortedKeys } from './sorted-keys.js';
-
-/** Whether one endpoint of a port is used, and why not. */
-export interface EndpointVerdict {
-  readonly address: IPAddress;
-  readonly port: number;
-  readonly nodeName: string | null;
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-  readonly zoneHints: readonly string[];
-  readonly nodeHints: readonly string[];
-  /** Null: it is used. */
-  readonly excluded: Exclusion | null;
-}
 
 /** How endpoints are selected; {@link selectEndpoints}, or what comes to the same. */
 export type Select = typeof selectEndpoints;
@@ -278,59 +254,7 @@ class OnePort {
 }
 
 /** The port that most endpoints have, and of several such the smallest; null: there are none. */
-function mostFrequent(counts: ReadonlyMap<number, number>): number | null {
+export function mostFrequent(counts: ReadonlyMap<number, number>): number | null {
   const [most] = [...counts].sort(([one, count], [other, otherCount]) => otherCount - count || one - other);
   return most?.[0] ?? null;
 }
-
-/** The same decision for the traffic of one policy, endpoint by endpoint: sorted, those used first. */
-export function examineEndpoints(
-  family: Family,
-  port: ServicePortRow,
-  slices: readonly EndpointSliceRow[],
-  node: NodeFacts,
-  { policy, onePort }: { readonly policy: 'Cluster' | 'Local'; readonly onePort: boolean },
-): { readonly endpoints: readonly EndpointVerdict[]; readonly skipped: readonly SkippedSlice[] } {
-  const duplicates: Candidate[] = [];
-  const skipped: SkippedSlice[] = [];
-  const candidates = collect(family, port, slices, {
-    duplicate: (candidate) => duplicates.push(candidate),
-    slice: ({ name, family: sliceFamily, count }, because) =>
-      skipped.push({ slice: name, family: sliceFamily, endpoints: count, because }),
-  });
-  const tally = new Tally(node);
-  for (const { slice, index } of candidates) tally.add(slice, index, 1);
-  const { cluster, local } = tally.modes;
-  const excluded = ({ slice, index }: Candidate): Exclusion | null =>
-    policy === 'Cluster' ? clusterExclusion(cluster, node, slice, index) : localExclusion(local, node, slice, index);
-  const ports = new Map<number, number>();
-  for (const candidate of candidates)
-    if (excluded(candidate) === null) ports.set(portOf(candidate), (ports.get(portOf(candidate)) ?? 0) + 1);
-  const only = onePort ? mostFrequent(ports) : null;
-  const examined = candidates.map((candidate): readonly [Candidate, Exclusion | null] => {
-    const isOther = only !== null && portOf(candidate) !== only;
-    return [candidate, excluded(candidate) ?? (isOther ? 'other-port' : null)];
-  });
-  const order = ([one, why]: readonly [Candidate, Exclusion | null]): string =>
-    (why === null ? '' : '\u{ffff}') + one.key;
-  examined.sort((one, other) => (order(one) < order(other) ? -1 : 1));
-  for (const candidate of duplicates) examined.push([candidate, 'duplicate']);
-  return { endpoints: examined.map(([candidate, why]) => verdictOf(family, candidate, why)), skipped };
-}
-
-function verdictOf(family: Family, candidate: Candidate, excluded: Exclusion | null): EndpointVerdict {
-  const { slice, index } = candidate;
-  return {
-    address: addressOf(family, candidate),
-    port: portOf(candidate),
-    nodeName: slice.nodeNames[index] ?? null,
-    ready: has(candidate, READY),
-    serving: has(candidate, SERVING),
-    terminating: has(candidate, TERMINATING),
-    zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
-    nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
-    excluded,
-  };
-}
-
-const NO_HINTS: readonly string[] = [];

@@ -25,7 +25,36 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     listeners: running.silentListeners(),
     sourceErrors: running.sourceErrors(),
   });
-  return [...(await foreignWalls(running)), ...found, ...silentEndpoints(running)];
+  return [...(await foreignWalls(running)), ...found, ...silentEndpoints(running), ...unusedObjects(running)];
+}
+
+/** So many are named. */
+const MOST_UNUSED = 10;
+
+/** Objects that no Service of the state shows: where nothing of an object is used, there may be no Service. */
+function unusedObjects({ leftOut, sourceErrors, snapshot }: RunningProcess): readonly Observation[] {
+  const errors = sourceErrors();
+  const unused = leftOut().filter(
+    ({ isWhole, service, text }) =>
+      isWhole &&
+      (service === null || snapshot.service(service) === undefined) &&
+      !errors.some((error) => error.includes(text)),
+  );
+  const more = unused.length - MOST_UNUSED;
+  const note = (text: string): Observation => ({
+    kind: 'object',
+    severity: 'note',
+    text,
+    remedy: 'correct the object',
+  });
+  return [
+    ...unused
+      .slice(0, MOST_UNUSED)
+      .map(({ ref: { kind, namespace, name }, text }) =>
+        note(`${kind} ${namespace === '' ? '' : `${namespace}/`}${name} is not used: ${text}`),
+      ),
+    ...(more > 0 ? [note(`${more} more objects are not used`)] : []),
+  ];
 }
 
 function hasNodePort(table: ForwardingTable): boolean {

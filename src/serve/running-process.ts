@@ -14,6 +14,7 @@ import type { Latencies, SourceState } from '../observe/metrics.js';
 import type { SilentListener } from '../observe/observations.js';
 import type { PortTraffic, ServiceTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
+import type { LeftOut } from '../sources/left-out.js';
 import type { ObjectKey, Row } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { ChangeListener } from '../state/store.js';
@@ -45,6 +46,8 @@ export interface RunningProcess {
   readonly health: HealthState;
   readonly progress: Progress;
   readonly latencies: () => Promise<Latencies>;
+  /** As text. */
+  readonly metrics: () => Promise<string>;
   readonly sources: () => readonly SourceState[];
   /** What of the sources is not used, and why. */
   readonly sourceErrors: () => readonly string[];
@@ -68,6 +71,8 @@ export interface RunningProcess {
   };
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
+  /** Objects that sources do not use, or not whole. */
+  readonly leftOut: () => readonly LeftOut[];
   /** Addresses of ours that are not served. */
   readonly silentListeners: () => readonly SilentListener[];
   /** The kernel was seen not to hold what is planned. */

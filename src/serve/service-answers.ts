@@ -5,8 +5,8 @@ export type IpFamily = 'IPv4' | 'IPv6';
 export interface ServicesQuery {
   /**
    * Words, all of which must fit: part of `namespace/name`; part of an address of the Service; a port or node port in full, `443` or `443/TCP`; an address
-   * in full that an endpoint has; an address and port, of the Service, an endpoint or a node, `10.96.0.10:443/TCP`; `ns:NAME` for exactly that namespace,
-   * `node:NAME` for endpoints on that node, `port:443` for that port or node port, `endpoint:ADDRESS` for that endpoint. Empty: all. At most 200 characters.
+   * in full that an endpoint has; the name of a pod in full; an address and port, of the Service, an endpoint or a node, `10.96.0.10:443/TCP`; `ns:NAME` for exactly that namespace,
+   * `node:NAME` for endpoints on that node, `pod:NAME` for that pod, `port:443` for that port or node port, `endpoint:ADDRESS` for that endpoint. Empty: all. At most 200 characters.
    */
   readonly q?: string;
   /** Only those with a problem, or with this one: see {@link ServiceSummary.problems}. */
@@ -20,8 +20,12 @@ export interface ServicesQuery {
   readonly limit?: string;
 }
 
-/** By namespace and name, by type, by the first port, by used endpoints (fewest or most first), by the worst problem. */
-export type ServiceSort = 'name' | 'type' | 'port' | 'endpoints' | 'most-endpoints' | 'problems';
+/**
+ * By namespace and name, by type, by the first port, by used endpoints (fewest or most first), by the worst problem; by the first in order of its endpoints'
+ * addresses, nodes or pods.
+ */
+export type ServiceSort =
+  'name' | 'type' | 'port' | 'endpoints' | 'most-endpoints' | 'problems' | 'endpoint' | 'node' | 'pod';
 
 /** Some rows of what fits. Nothing is kept between requests: rows move when Services come and go. */
 export interface ServicesPage {
@@ -59,10 +63,17 @@ export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalN
 /**
  * `conflict`: another Service has an address of it, or it has one that another claims. `port-name`, `no-endpoints`: this node refuses connections to a frontend,
  * because no EndpointSlice has a port of this name, or because no endpoint can serve. `no-local-endpoints`: this node drops them, because the policy is Local and all
- * endpoints are on other nodes. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.shortfalls}.
+ * endpoints are on other nodes. `left-out`: its object or one of its EndpointSlices is not used, or not whole, see {@link ServiceDetail.leftOut}. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.shortfalls}.
  */
 export type ServiceProblem =
-  'unplanned' | 'quarantined' | 'conflict' | 'port-name' | 'no-endpoints' | 'no-local-endpoints' | 'limitation';
+  | 'unplanned'
+  | 'quarantined'
+  | 'conflict'
+  | 'port-name'
+  | 'no-endpoints'
+  | 'no-local-endpoints'
+  | 'left-out'
+  | 'limitation';
 
 export interface ServiceQuery {
   /** `namespace/name`. */
@@ -102,6 +113,8 @@ export interface ServiceDetail {
   readonly sliceCount: number;
   /** What it asks for and does not get, one sentence each. */
   readonly shortfalls: readonly string[];
+  /** Parts of its object and its EndpointSlices that are not used: which, and why; the first 50. */
+  readonly leftOut: readonly string[];
   /** Families in which it cannot be planned, so that it is as it was. */
   readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
   /** Traffic and refusals by port since counting began: none for a port without traffic, or that is not distinguished. Null: not counted. */
@@ -199,6 +212,8 @@ export interface Endpoint {
   readonly endpoint: string;
   /** Null: it names none. */
   readonly node: string | null;
+  /** Null: it is none, or its name is not known. */
+  readonly pod: string | null;
   readonly conditions: readonly ('ready' | 'serving' | 'terminating')[];
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];

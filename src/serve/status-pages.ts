@@ -7,6 +7,11 @@ export const STATUS_PAGE = '/status';
 export const EXPLAIN_PAGE = '/explain';
 /** What goes through Services, where it is counted. */
 export const TRAFFIC_PAGE = '/traffic';
+/** The forwarding table as `pointsman plan` prints it, unsorted. */
+export const PLAN_PAGE = '/plan';
+export const METRICS_PAGE = '/metrics';
+/** How the process was started. Credentials may be among its arguments, so they are for commands and not to be kept. */
+export const ARGUMENTS_PAGE = '/arguments';
 /** Serves a Service of the test itself while the asker is connected. */
 export const SELFTEST_PAGE = '/selftest';
 /** Holds every credential that the process has, so it is served here alone. */
@@ -20,6 +25,9 @@ export function statusPages(
     [STATUS_PAGE, (query: URLSearchParams) => answerStatus(running, query)],
     [EXPLAIN_PAGE, (query: URLSearchParams) => answerExplain(running, query)],
     [TRAFFIC_PAGE, () => answerTraffic(running)],
+    [PLAN_PAGE, () => answerPlan(running)],
+    [METRICS_PAGE, async () => ({ status: 200, text: await running.metrics() })],
+    [ARGUMENTS_PAGE, () => Promise.resolve({ status: 200, text: JSON.stringify(argumentsOf()) })],
     [SELFTEST_PAGE, (query: URLSearchParams) => answerSelftest(running, query)],
     [HEAP_SNAPSHOT_PAGE, answerHeapSnapshot],
   ]);
@@ -29,6 +37,23 @@ export function statusPages(
 async function answerHeapSnapshot(): Promise<StatusAnswer> {
   const { getHeapSnapshot } = await import('node:v8');
   return { status: 200, stream: getHeapSnapshot() };
+}
+
+async function answerPlan(running: RunningProcess): Promise<StatusAnswer> {
+  // Loaded only when it is asked for.
+  const { planStream } = await import('./plan-stream.js');
+  return { status: 200, stream: planStream(running) };
+}
+
+/** What a process was started with. */
+export interface ProcessArguments {
+  readonly argv: readonly string[];
+  /** What relative paths are relative to. */
+  readonly folder: string;
+}
+
+function argumentsOf(): ProcessArguments {
+  return { argv: process.argv.slice(2), folder: process.cwd() };
 }
 
 async function answerStatus(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {

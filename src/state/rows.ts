@@ -1,5 +1,6 @@
 import type { BalanceBy } from '../base/balance.js';
 import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
+import type { NamesText } from '../base/packed-names.js';
 import type { Protocol } from '../base/protocol.js';
 
 /**
@@ -135,6 +136,8 @@ export interface EndpointSliceRow {
   /** Zones that endpoints are in, and for each endpoint a character: its zone's place among them + 1, 0 for none. Both absent or empty: none is in a zone. */
   readonly zoneNames?: readonly string[];
   readonly zones?: string;
+  /** Names of the pods that endpoints are; absent or empty: none is known to be one. Only for people. */
+  readonly pods?: NamesText;
   /** Of each of its endpoints, 0 to {@link MOST_WEIGHT}: 0 for no new connections; absent: 1. */
   readonly weight?: number;
   /** An annotation that cannot be read and counts as absent, for people. */

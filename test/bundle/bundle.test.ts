@@ -206,7 +206,7 @@ t.test('the command webhook is a bundle of its own, with the client’s informer
 
 t.test('the command nodes is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
-  t.equal(text.split('require("./nodes.js")').length, 3, 'the command, and explain --node');
+  t.equal(text.split('require("./nodes.js")').length, 2, 'the command, explain and bugreport --node');
   const apart = readFileSync(projectFile('dist/nodes.js'), 'utf8');
   for (const mark of ['NO ANSWER', 'pointsman-nodes'])
     t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);

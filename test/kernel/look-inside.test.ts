@@ -279,8 +279,9 @@ t.test('services: a list, one of them, those with problems', async (t) => {
     t.match(shown, /^default\/web, LoadBalancer\naddresses +10\.96\.0\.41, cluster IP\n/, named);
     t.match(shown, /^policies +internal Cluster, external Local$/m);
     t.match(shown, /^endpoints +IPv4 http TCP .*: 2 of 3 used$/m);
-    t.match(shown, / 10\.244\.1\.12:8080 +node-1 +not used +not ready$/m);
+    t.match(shown, / 10\.244\.1\.12:8080 +node-1 +- +not used +not ready$/m);
   }
+  t.match(await inside.print('services', 'web', '-o', 'json'), /"pod": null/);
   t.match(await inside.run('services', 'web'), { status: 0 });
   t.match(await inside.run('services', 'empty'), {
     status: 1,

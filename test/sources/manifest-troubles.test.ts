@@ -64,6 +64,27 @@ t.test('a file that is broken keeps its objects and is reported once', async (t)
   t.ok(rig.log.lines.some((line) => line.includes('good again')));
 });
 
+t.test('objects of manifests that are left out name their Service', async (t) => {
+  const file = join(scratchDirectory(t), 's.yaml');
+  const slice = `apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: a-1, labels: { kubernetes.io/service-name: a } }
+addressType: IPv4
+endpoints: [{ addresses: [10.0.0.x] }, { addresses: [10.0.0.1] }]
+ports: [{ port: 80 }]
+`;
+  writeFileSync(file, yaml(serviceYaml('a'), serviceYaml('b', 70_000), slice));
+  const rig = new ManifestRig(t, [file], { filePollMs: 20 });
+  await rig.ready();
+  t.match(rig.running.leftOut(), [
+    { ref: { kind: 'Service', name: 'b' }, service: 'default/b', isWhole: true, text: /70000/ },
+    { ref: { kind: 'EndpointSlice', name: 'a-1' }, service: 'default/a', isWhole: false, text: /10\.0\.0\.x/ },
+  ]);
+  writeFileSync(file, yaml(serviceYaml('a'), serviceYaml('b'), slice.replace('10.0.0.x', '10.0.0.2')));
+  await rig.shows('a:80 b:80');
+  await eventually(() => rig.running.leftOut().length === 0, 'nothing is left out');
+});
+
 t.test('a file caught while it is written unloads nothing, and is not reported', async (t) => {
   const file = join(scratchDirectory(t), 's.json');
   const text = JSON.stringify({

@@ -1,3 +1,4 @@
+import { commandSettings } from '../../src/config/command-settings.js';
 import { parseCommand } from '../../src/commands/command-line.js';
 import type { ConfigFiles } from '../../src/config/files.js';
 import { subcommandOf } from '../../src/config/flags.js';
@@ -12,5 +13,5 @@ export function loadCommand(
 ): LoadedConfig {
   const command = subcommandOf(argv);
   if (command === null) return loadConfig(argv, files, hostname, target);
-  return loadLine(parseCommand(command, argv), files, hostname, target);
+  return loadLine(parseCommand(command, argv), files, commandSettings, hostname, target);
 }

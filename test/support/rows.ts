@@ -1,4 +1,5 @@
 import { packedKey } from '../../src/base/endpoint-list.js';
+import { PackedNames, type NamesText } from '../../src/base/packed-names.js';
 import {
   addressBytes,
   addressLength,
@@ -76,6 +77,7 @@ export interface EndpointText {
   /** What holds: letters of `rstp`, ready, serving, terminating, a pod. */
   readonly state?: string;
   readonly node?: string | null;
+  readonly pod?: string;
   readonly zones?: readonly string[];
   readonly nodes?: readonly string[];
 }
@@ -110,7 +112,18 @@ export function slice(serviceName: string, endpoints: readonly EndpointText[], t
     nodeNames: endpoints.map(({ node = null }) => node),
     zoneHints: hints(endpoints.map(({ zones = [] }) => zones)),
     nodeHints: hints(endpoints.map(({ nodes = [] }) => nodes)),
+    ...(endpoints.some(({ pod }) => pod !== undefined) ? { pods: packedPods(endpoints) } : {}),
   };
+}
+
+function packedPods(endpoints: readonly EndpointText[]): NamesText {
+  const names = new PackedNames();
+  for (const { pod } of endpoints) {
+    names.none();
+    if (pod !== undefined) names.nextText(pod);
+    names.add();
+  }
+  return names.text();
 }
 
 function conditions(letters: string): number {

@@ -16,6 +16,7 @@ import { ProxyAsker } from './proxy-asker.js';
 import { isWell } from './report.js';
 import { serveNodesPage } from './ui.js';
 
+export { bugreportOf } from './bugreport.js';
 export { explainOn } from './explain.js';
 
 /** Where the command writes. */

@@ -3,7 +3,7 @@ import { isMapping, parseMapping, type Mapping } from '../../../src/base/mapping
 import { cutMessage } from '../../../src/base/outside-text.js';
 import { PASSED_TOKEN_HEADER } from '../../../src/base/passed-token.js';
 import type { ProxyPod } from './cluster.js';
-import { statusMessage, type ClusterAnswer, type ClusterApi } from './cluster-api.js';
+import { statusMessage, type ClusterAnswer, type ClusterApi, type ClusterQuestion } from './cluster-api.js';
 
 /** Why a node's proxy gave no answer, for people. */
 export class NoAnswer extends Error {
@@ -30,6 +30,7 @@ const SERVICE_ACCOUNT = 'pointsman-nodes';
 const TOKEN_SECONDS = 600;
 
 type Scheme = 'http' | 'https';
+type AskLimits = Pick<ClusterQuestion, 'maxBytes'> & { readonly signal: AbortSignal };
 
 /** Asks proxies through the API server, which reaches their pods. */
 export class ProxyAsker {
@@ -55,10 +56,21 @@ export class ProxyAsker {
    * @throws NoAnswer
    */
   async ask(pod: ProxyPod, page: string, signal: AbortSignal): Promise<Mapping> {
-    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal);
+    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal, MAX_BYTES);
     const said = answer.status === 200 ? parseMapping(answer.body) : null;
     if (said !== null) return said;
-    throw refusal(answer, pod, this.asking.has(pod.name) && (await this.token) === null);
+    throw await this.refusal(answer, pod);
+  }
+
+  /** As {@link ask}, where what is answered is any text. */
+  async askText(pod: ProxyPod, page: string, signal: AbortSignal, maxBytes: number): Promise<string> {
+    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal, maxBytes);
+    if (answer.status === 200) return answer.body;
+    throw await this.refusal(answer, pod);
+  }
+
+  private async refusal(answer: ClusterAnswer, pod: ProxyPod): Promise<NoAnswer> {
+    return refusal(answer, pod, this.asking.has(pod.name) && (await this.token) === null);
   }
 
   /** Whether its health checks say that it is well; null: they say nothing. */
@@ -74,14 +86,21 @@ export class ProxyAsker {
   }
 
   /** As nobody first: a proxy that asks no names is not told any, and none is told without TLS. */
-  private async askAsSomebody(pod: ProxyPod, page: string, signal: AbortSignal): Promise<ClusterAnswer> {
-    if (this.asking.has(pod.name)) return this.askEitherWay(pod, page, await this.tokenFor(pod), signal);
-    const answer = await this.askEitherWay(pod, page, null, signal);
+  private async askAsSomebody(
+    pod: ProxyPod,
+    page: string,
+    signal: AbortSignal,
+    maxBytes: number,
+  ): Promise<ClusterAnswer> {
+    const ask = (token: string | null): Promise<ClusterAnswer> =>
+      this.askEitherWay(pod, page, token, { signal, maxBytes });
+    if (this.asking.has(pod.name)) return ask(await this.tokenFor(pod));
+    const answer = await ask(null);
     const isAsked = [401, 403].includes(answer.status) && statusMessage(answer.body) === null;
     if (!isAsked || this.schemes.get(pod.name) !== 'https') return answer;
     this.asking.add(pod.name);
     const token = await this.tokenFor(pod);
-    return token === null ? answer : this.askEitherWay(pod, page, token, signal);
+    return token === null ? answer : ask(token);
   }
 
   private tokenFor({ namespace }: ProxyPod): Promise<string | null> {
@@ -93,16 +112,16 @@ export class ProxyAsker {
     pod: ProxyPod,
     page: string,
     token: string | null,
-    signal: AbortSignal,
+    limits: AskLimits,
   ): Promise<ClusterAnswer> {
     const first = this.schemes.get(pod.name) ?? (pod.saysTls ? 'https' : 'http');
-    const answer = await this.askBy(first, pod, page, token, signal);
+    const answer = await this.askBy(first, pod, page, token, limits);
     if (!isOtherScheme(answer)) {
       this.schemes.set(pod.name, first);
       return answer;
     }
     const other = first === 'http' ? 'https' : 'http';
-    const second = await this.askBy(other, pod, page, token, signal);
+    const second = await this.askBy(other, pod, page, token, limits);
     if (isOtherScheme(second)) return answer;
     this.schemes.set(pod.name, other);
     return second;
@@ -113,12 +132,12 @@ export class ProxyAsker {
     pod: ProxyPod,
     page: string,
     token: string | null,
-    signal: AbortSignal,
+    limits: AskLimits,
   ): Promise<ClusterAnswer> {
     const headers = token === null || scheme === 'http' ? {} : { [PASSED_TOKEN_HEADER]: `Bearer ${token}` };
     try {
       const path = pathTo(pod, scheme, pod.metricsPort, page);
-      return await this.api.ask(path, { headers, maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS, signal });
+      return await this.api.ask(path, { headers, timeoutMs: TIMEOUT_MS, ...limits });
     } catch (error) {
       throw new NoAnswer(messageOf(error), true);
     }

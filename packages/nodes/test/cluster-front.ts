@@ -53,6 +53,7 @@ export class ClusterFront {
     const proxied = /^\/api\/v1\/namespaces\/[^/]+\/pods\/(https?):([^:/]+):(\d+)\/proxy(\/.*)$/.exec(pathname);
     if (this.forbidden !== null && pathname.startsWith(this.forbidden)) sendStatus(response, 403, 'forbidden: no rule');
     else if (proxied !== null) this.proxy(proxied, url, request, response);
+    else if (/\/pods\/[^/]+\/log$/.test(pathname)) response.end(`log of ${pathname.split('/').at(-2) ?? ''}\n`);
     else if (pathname.endsWith('/serviceaccounts/pointsman-nodes/token')) this.sendToken(response);
     else this.list(url, request, response);
   }

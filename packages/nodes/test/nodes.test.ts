@@ -1,10 +1,14 @@
 // All nodes at once: proxies that are in step, behind, different, behind doors, dead and missing, through an API server that reaches their pods.
+import { execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ClusterApi } from '../src/cluster-api.js';
 import { POD_PLACE } from '../src/cluster.js';
-import { nodes, explainOn } from '../src/command.js';
+import { bugreportOf, explainOn, nodes } from '../src/command.js';
 import { AT_ONCE, lookAtNodes } from '../src/look.js';
 import { printReport } from '../src/print.js';
+import { printTable } from '../../../src/plan/text.js';
 import { ProxyAsker, TIMEOUT_MS } from '../src/proxy-asker.js';
 import { REVIEW_TIMEOUT_MS } from '../../secured/src/reviews.js';
 import type { NodeRow, NodesReport } from '../src/api.js';
@@ -375,6 +379,7 @@ t.test('the rights in deploy/components/nodes are those that it takes', async (t
   });
   front.token = 'of the account';
   t.equal((await look(front)).counts['in-step'], 1);
+  t.equal((await report(t, front, {})).status, 0);
   const granted = documents(projectFile('deploy/components/nodes/rbac.yaml')).flatMap((object) =>
     object['kind'] === 'ClusterRole' || object['kind'] === 'Role' ? items(object['rules']) : [],
   );
@@ -396,6 +401,60 @@ function rightOf(asked: string): string {
   const verb = method === 'POST' ? 'create' : sub === '' ? 'list' : 'get';
   return `${verb} ${resource}${sub === '' ? '' : `/${sub}`} ${resource === 'serviceaccounts' ? name : ''}`.trim();
 }
+
+/** What `pointsman bugreport --node` or `--all` says, and what the archive has by name. */
+async function report(
+  t: Test,
+  front: ClusterFront,
+  asked: Partial<Parameters<typeof bugreportOf>[0]>,
+): Promise<{ readonly status: number; readonly out: string; readonly files: ReadonlyMap<string, string> }> {
+  const file = join(t.testdir(), 'report.tar.gz');
+  const usual = { kubeconfig: front.kubeconfig, context: '', node: '', namespace: '', selector: '', file };
+  let out = '';
+  const complain = (text: string): void => {
+    out += text;
+  };
+  const write = (text: string): Promise<void> => {
+    complain(text);
+    return Promise.resolve();
+  };
+  const status = await bugreportOf({ ...usual, ...asked }, { complain, write });
+  if (status === 2) return { status, out, files: new Map() };
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  const tar = (...words: readonly string[]): string => execFileSync('tar', [...words], { encoding: 'utf8' });
+  const names = tar('-tzf', file)
+    .split('\n')
+    .filter((name) => name !== '');
+  return { status, out, files: new Map(names.map((name) => [name, tar('-xzOf', file, name)])) };
+}
+
+t.test('bugreport of a node, and of all', async (t) => {
+  const scene = await proxy(t);
+  const front = await cluster(t, { one: plain(scene), two: {} });
+  const one = await report(t, front, { node: 'one' });
+  t.equal(one.status, 0);
+  const parts = ['overview.json', 'triage.json', 'configuration.json', 'history.json', 'problems.json', 'metrics.txt'];
+  t.same(
+    [...one.files.keys()],
+    [...[...parts, 'plan.txt', 'log.txt'].map((name) => `pointsman/one/${name}`), 'pointsman/README'],
+  );
+  for (const name of [...parts, 'plan.txt', 'log.txt'])
+    t.match(one.files.get('pointsman/README'), new RegExp(`^one/${name}: `, 'm'), name);
+  t.match(JSON.parse(one.files.get('pointsman/one/overview.json') ?? ''), { mode: 'nftables', services: 1 });
+  t.match(one.files.get('pointsman/one/metrics.txt'), /^# HELP /);
+  const plan = (one.files.get('pointsman/one/plan.txt') ?? '').trimEnd().split('\n');
+  t.same(plan, scene.running.families.flatMap(({ table }) => printTable(table)).sort());
+  t.equal(one.files.get('pointsman/one/log.txt'), 'log of proxy-one\n');
+  const all = await report(t, front, {});
+  t.equal(all.status, 1, 'one gives no answer');
+  t.match(all.out, /^ {2}two\/overview\.json: .*; could not be read: nothing listens on port 10249/m);
+  t.notOk(all.files.has('pointsman/one/plan.txt'), 'which is long');
+  t.match(all.files.get('pointsman/two/log.txt'), 'log of proxy-two');
+  t.match(await report(t, front, { node: 'three' }), { status: 2, out: /^--node: three: no pod of / });
+  t.match(await report(t, front, { node: 'one', file: '/nowhere/x' }), { status: 2, out: /^\/nowhere\/x: ENOENT/ });
+  front.forbidden = '/api/v1/namespaces/kube-system/pods/proxy-one/log';
+  t.match(await report(t, front, { node: 'one' }), { status: 1, out: /one\/log\.txt: .*403 by the API server/ });
+});
 
 t.test('explain by the proxy of a node', async (t) => {
   const scene = await proxy(t);

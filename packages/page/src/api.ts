@@ -68,14 +68,14 @@ export interface Overview {
 export interface Health {
   /** The rules are in step with the cluster. */
   readonly healthy: boolean;
-  /** Whether balancers may send here; null: not known, which counts as no. */
+  /** Whether load balancers may send here; null: not known, which counts as no. */
   readonly nodeEligible: boolean | null;
   /** Whatever is not as it should be, the worst first; empty: nothing. There may be some although the process is healthy. */
   readonly reasons: readonly HealthReason[];
 }
 
 export interface HealthReason {
-  /** `bad` makes the process unhealthy or takes the node from balancers; `warning` does not. */
+  /** `bad` makes the process unhealthy or takes the node out of rotation for load balancers; `warning` does not. */
   readonly severity: 'bad' | 'warning';
   /** Stable, for telling reasons apart. */
   readonly kind:
@@ -86,10 +86,10 @@ export interface HealthReason {
     | 'late' // a change waits too long
     | 'failing' // the last sync failed
     | 'node' // the node is leaving, or not known
-    | 'drift' // somebody else changed rules, which are being repaired
+    | 'drift' // another process changed rules, which are being repaired
     | 'sysctl'
     | 'configuration' // changed files were refused
-    | 'quarantined' // the kernel refuses frontends
+    | 'quarantined' // frontends are quarantined
     | 'unplanned' // Services cannot be planned
     | 'conflict'; // Services claim one address
   /** Null: it concerns both, or neither. */

@@ -110,7 +110,7 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
           reason(
             'bad',
             'node',
-            `out of rotation for load balancers: the node is ${nodeEligible === null ? 'not known' : 'leaving'}`,
+            `out of rotation for load balancers: the node is ${nodeEligible === null ? 'unknown' : 'leaving'}`,
             since(running, 'node'),
           ),
         ]),
@@ -119,7 +119,7 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
           reason(
             'warning',
             'gaps',
-            'something could not be read yet: what is not known is left alone',
+            'some sources could not be read yet: rules of what they may hold stay',
             since(running, 'gaps'),
           ),
         ]
@@ -131,7 +131,7 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
           reason(
             'warning',
             'configuration',
-            `changed files are refused, what was before is in force: ${refused}`,
+            `changed files are rejected, the former configuration is in force: ${refused}`,
             since(running, 'configuration'),
           ),
         ]),
@@ -147,8 +147,6 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
   const progress = running.progress.of(family);
   const status = running.health.families().find((each) => each.family === family);
   const drift = running.health.drift().find((each) => each.family === family);
-  const aside = progress?.aside ?? [];
-  const conflicts = table.conflictCount;
   const failure = progress?.failure ?? null;
   const waiting = progress?.waitingSince ?? null;
   const waitingSince = waiting === null ? null : wallTime(running, waiting);
@@ -165,18 +163,38 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
     ...(drift === undefined
       ? []
       : [
-          reason('warning', 'drift', `${drift.process ?? 'somebody'} changed the rules, which are being repaired`, {
-            family,
-            since: formatTimestamp(drift.since),
-          }),
+          reason(
+            'warning',
+            'drift',
+            `${drift.process ?? 'an unknown process'} changed the rules, which are being repaired`,
+            {
+              family,
+              since: formatTimestamp(drift.since),
+            },
+          ),
         ]),
+    ...ofServices({ table }, running),
+  ];
+}
+
+/** Of Services that are not, or not in full, as they should be. */
+function ofServices({ table }: Pick<FamilyView, 'table'>, running: RunningProcess): readonly HealthReason[] {
+  const { family } = table;
+  const aside = running.progress.of(family)?.aside ?? [];
+  const conflicts = table.conflictCount;
+  return [
     ...(aside.length === 0
       ? []
       : [
-          reason('warning', 'quarantined', `the kernel refuses ${aside.length} frontends, which stay as they were`, {
-            family,
-            since: wallTime(running, least(aside.map((each) => each.since))),
-          }),
+          reason(
+            'warning',
+            'quarantined',
+            `${aside.length} frontends are quarantined: the kernel rejects them, and their old rules stay`,
+            {
+              family,
+              since: wallTime(running, least(aside.map((each) => each.since))),
+            },
+          ),
         ]),
     ...(table.unplanned.size === 0
       ? []

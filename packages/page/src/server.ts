@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../../src/base/error-message.js';
 import { FAMILIES } from '../../../src/base/ip.js';
 import { printableText } from '../../../src/base/printable.js';
 import { answerText } from '../../../src/serve/http-endpoint.js';
 import { answerWhole } from '../../../src/serve/listener.js';
+import { planStream } from '../../../src/serve/plan-stream.js';
 import type { OpenPage, OpenPageParts } from '../../../src/serve/page.js';
 import { explainPacket, type ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import type { Api, ApiError, ServiceProblem } from './api.js';
@@ -98,6 +100,10 @@ export class PageServer implements OpenPage {
         await this.stream(request, response);
         return;
       }
+      if (path === 'api/plan' || path === 'api/metrics') {
+        await this.answerText(path, response);
+        return;
+      }
       const answer = this.answers.get(path);
       if (answer === undefined) throw new AskedWrongly(404, `there is no ${path}`);
       answerJson(response, 200, await answer(new URLSearchParams(query)));
@@ -109,6 +115,14 @@ export class PageServer implements OpenPage {
       const answer: ApiError = { error: messageOf(error) };
       answerJson(response, status, answer);
     }
+  }
+
+  /** What `pointsman bugreport --node` asks. */
+  private async answerText(path: 'api/plan' | 'api/metrics', response: ServerResponse): Promise<void> {
+    const { running } = this.parts;
+    response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+    if (path === 'api/plan') await pipeline(planStream(running), response);
+    else answerText(response, 200, await running.metrics());
   }
 
   private async stream(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -4,7 +4,7 @@ import { explainedEndpoint, serviceOf } from '../../../src/plan/explain.js';
 import { endpointReason } from '../../../src/plan/explain-text.js';
 import { nodeFacts, type NodeFacts } from '../../../src/plan/facts.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
-import { examineEndpoints, type EndpointVerdict } from '../../../src/plan/selection.js';
+import { examineEndpoints, type EndpointVerdict } from '../../../src/plan/examine.js';
 import { localPolicies } from '../../../src/plan/service-plan.js';
 import { KIND_NAMES, printHolder, printShortfall } from '../../../src/plan/text.js';
 import type { Conflict as PlannedConflict, FrontendPlan } from '../../../src/plan/types.js';
@@ -30,6 +30,7 @@ const ROWS = 100;
 /** Of so many ports endpoints come with it: each port's are all looked at. */
 const GROUPED_PORTS = 20;
 const PORTS = 500;
+const LEFT_OUT = 50;
 /** Of others that claim a frontend. */
 const CLAIMS = 10;
 
@@ -74,12 +75,20 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
     slices: slices.slice(0, ROWS).map(describeSlice),
     sliceCount: slices.length,
     shortfalls: tables.flatMap((table) => (table.plan(key)?.shortfalls ?? []).map(printShortfall)),
+    leftOut: leftOutOf(running, key),
     unplanned: tables.flatMap(({ family, unplanned }) => {
       const reason = unplanned.get(key);
       return reason === undefined ? [] : [{ family, reason }];
     }),
     traffic: running.trafficOf?.(key) ?? null,
   };
+}
+
+function leftOutOf({ leftOut }: RunningProcess, key: ObjectKey): readonly string[] {
+  return leftOut()
+    .filter(({ service }) => service === key)
+    .slice(0, LEFT_OUT)
+    .map(({ ref, isWhole, text }) => `${ref.kind} ${ref.name}: ${isWhole ? 'not used: ' : ''}${text}`);
 }
 
 function whyNothing(tables: readonly ForwardingTable[], key: ObjectKey, service: ServiceRow): string | null {

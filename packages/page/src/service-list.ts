@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { unpackNames } from '../../../src/base/unpacked-names.js';
 import { countEndpoints } from '../../../src/plan/forwarding-table.js';
-import type { ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
+import type { EndpointSliceRow, ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServiceProblem, ServiceSort, ServicesPage, ServiceSummary, ServiceType } from './api.js';
 import type { PageQuery } from './query.js';
@@ -21,6 +22,9 @@ export const SERVICE_SORTS: readonly ServiceSort[] = [
   'endpoints',
   'most-endpoints',
   'problems',
+  'endpoint',
+  'node',
+  'pod',
 ];
 
 export interface ListQuery extends PageQuery {
@@ -67,11 +71,16 @@ function hasProblem(problems: readonly ServiceProblem[], wanted: ListQuery['prob
   return wanted === 'only' ? problems.length > 0 : problems.includes(wanted);
 }
 
-type Rank = (key: ObjectKey) => number;
+/** Of one sort all are numbers, or all are texts. */
+type Rank = (key: ObjectKey) => number | string;
 
 /** The smallest first. */
 function rankOf({ snapshot, families }: RunningProcess, problems: ServiceProblems, sort: ServiceSort): Rank {
-  const used: Rank = (key) => families.reduce((sum, { table }) => sum + countEndpoints(table.plan(key)), 0);
+  const used = (key: ObjectKey): number =>
+    families.reduce((sum, { table }) => sum + countEndpoints(table.plan(key)), 0);
+  const ofSlices = (namesOf: (slice: EndpointSliceRow) => readonly (string | null)[]): Rank => {
+    return (key) => first(snapshot.slicesOf(key).flatMap(namesOf));
+  };
   switch (sort) {
     case 'name':
       return () => 0;
@@ -88,12 +97,34 @@ function rankOf({ snapshot, families }: RunningProcess, problems: ServiceProblem
         const [worst] = problems.of(key);
         return worst === undefined ? Infinity : SERVICE_PROBLEMS.indexOf(worst);
       };
+    case 'endpoint':
+      return ofSlices(packedAddresses);
+    case 'node':
+      return ofSlices(({ nodeNames }) => nodeNames);
+    case 'pod':
+      return ofSlices(({ pods = '' }) => unpackNames(pods));
   }
+}
+
+/** After every name. */
+const LAST = '\u{ffff}';
+
+function first(names: readonly (string | null)[]): string {
+  let found = LAST;
+  for (const name of names) if (name !== null && name < found) found = name;
+  return found;
+}
+
+/** As texts in the order of addresses, those of IPv4 first. */
+function packedAddresses({ addresses, count, family }: EndpointSliceRow): readonly string[] {
+  const size = addresses.length / Math.max(count, 1);
+  const order = family === 'IPv4' ? '4' : '6';
+  return Array.from({ length: count }, (_, index) => order + addresses.slice(index * size, (index + 1) * size));
 }
 
 /** Those of one rank stay in their order. */
 async function sorted(keys: readonly ObjectKey[], rank: Rank): Promise<readonly ObjectKey[]> {
-  const ranked: { readonly key: ObjectKey; readonly rank: number }[] = [];
+  const ranked: { readonly key: ObjectKey; readonly rank: ReturnType<Rank> }[] = [];
   const all = keys.slice();
   for (let start = 0; start < all.length; start += AT_ONCE) {
     if (start > 0) await turn();

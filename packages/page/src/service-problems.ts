@@ -12,6 +12,7 @@ export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
   'port-name',
   'no-endpoints',
   'no-local-endpoints',
+  'left-out',
   'limitation',
 ];
 
@@ -19,7 +20,8 @@ export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
 export class ServiceProblems {
   private readonly found = new Map<ObjectKey, Set<ServiceProblem>>();
 
-  constructor(private readonly running: Pick<RunningProcess, 'families' | 'progress' | 'snapshot'>) {
+  constructor(private readonly running: Pick<RunningProcess, 'families' | 'progress' | 'snapshot' | 'leftOut'>) {
+    for (const { service } of running.leftOut()) if (service !== null) this.note(service, 'left-out');
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.aside ?? [])

@@ -1,4 +1,5 @@
 import { packedKey } from '../../../src/base/endpoint-list.js';
+import { hasName } from '../../../src/base/unpacked-names.js';
 import { parseAddress, parseAddressBytes } from '../../../src/base/ip.js';
 import type { EndpointSliceRow, ObjectKey, ServiceRow } from '../../../src/state/rows.js';
 import type { Snapshot } from '../../../src/state/snapshot.js';
@@ -30,12 +31,19 @@ function readWord(snapshot: Snapshot, word: string): Fits {
   const port = PORT.exec(word);
   const isPort = port === null ? null : portTest(port[1] ?? '', port[2] ?? '');
   const packed = packedAddress(word);
+  const isName = port === null;
   const isAddress = /^\d+\.[\d.]*$|:/.test(word) ? (address: string): boolean => address.includes(word) : null;
   return (key, service) =>
     key.includes(word) ||
     (isPort !== null && (hasPort(service, isPort) || hasNodePort(service, isPort))) ||
     (isAddress !== null && hasAddress(service, isAddress)) ||
-    (packed !== null && snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, packed)));
+    (packed === null
+      ? isName && hasPod(snapshot, key, word)
+      : snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, packed)));
+}
+
+function hasPod(snapshot: Snapshot, key: ObjectKey, name: string): boolean {
+  return snapshot.slicesOf(key).some(({ pods = '' }) => hasName(pods, name));
 }
 
 /** What a word with a name before a colon asks for. */
@@ -44,6 +52,7 @@ const FIELDS: Readonly<Record<string, (snapshot: Snapshot, wanted: string) => Fi
   // Null is no name.
   node: (snapshot, node) => (key) =>
     node !== '' && snapshot.slicesOf(key).some(({ nodeNames }) => nodeNames.includes(node)),
+  pod: (snapshot, name) => (key) => hasPod(snapshot, key, name),
   port: (_snapshot, wanted) => {
     const port = PORT.exec(wanted);
     if (port === null) return () => false;

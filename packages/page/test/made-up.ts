@@ -121,7 +121,8 @@ export function summary(index: number): ServiceSummary {
 const READY = ['ready', 'serving'] as const;
 
 function endpoint(address: string, node: string, conditions: Endpoint['conditions'], reason: string | null): Endpoint {
-  return { endpoint: address, node, conditions, zoneHints: [], nodeHints: [], used: reason === null, reason };
+  const pod = `app-${address.split('.')[2] ?? ''}`;
+  return { endpoint: address, node, pod, conditions, zoneHints: [], nodeHints: [], used: reason === null, reason };
 }
 
 export const ENDPOINTS: readonly Endpoint[] = [
@@ -204,6 +205,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
       { ...group, policy: 'Local', applies: 'from outside', used: 1, reasons },
     ],
     ...{ portCount: 1, frontendCount: 3, sliceCount: 1, shortfalls: [] },
+    leftOut: key.endsWith('service-00003') ? [`EndpointSlice x: endpoints[0].addresses[0]: ${MARKUP}`] : [],
     slices: [{ name: `${name}-abc12`, family: 'IPv4', endpoints: 4, ports: ['https 8443/TCP'] }],
     unplanned: [],
     traffic: null,

@@ -8,6 +8,7 @@ import { projectFile } from '../../../test/support/lab/agent.js';
 import { address } from '../../../test/support/rows.js';
 import { Browser, withoutBrowser } from './browser.js';
 import { MARKUP } from './made-up.js';
+import { TABLES_BESIDE } from './phone.js';
 
 function row(node: string, more: Partial<NodeRow> = {}): NodeRow {
   const proxy = { release: '0.1.0', mode: 'nftables', startedAt: '2026-01-02T03:04:05Z', services: 4012, problems: 0 };
@@ -53,6 +54,13 @@ t.test('all nodes in a browser', { skip: withoutBrowser }, async (t) => {
     await page.getByRole('table', { name: 'Services' }).innerText(),
     /default\/web\s+quarantined\s+.*ENOSPC\s+1\s+node-9/,
   );
+  await page.getByRole('link', { name: 'default/web' }).click();
+  await nodes.getByRole('row').nth(2).waitFor({ state: 'detached' });
+  t.match(await nodes.getByRole('row').nth(1).innerText(), /^node-9\b/, 'a Service leads to its nodes');
+  await page.getByRole('table', { name: 'Services' }).getByRole('link', { name: 'node-9' }).click();
+  await nodes.getByText('node-99', { exact: true }).waitFor();
+  t.equal(await page.getByRole('searchbox').inputValue(), 'node-9');
+  await page.getByRole('link', { name: 'default/web' }).waitFor();
   await page.getByRole('searchbox').fill('node-999');
   await nodes.getByText('node-999', { exact: true }).waitFor();
   t.equal(await nodes.getByRole('row').count(), 2);
@@ -71,6 +79,12 @@ t.test('all nodes in a browser', { skip: withoutBrowser }, async (t) => {
       colorScheme,
     );
   }
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const text of ['node-8', 'no answer']) t.ok(await nodes.getByText(text, { exact: true }).isVisible(), text);
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390);
+  t.same(await page.evaluate(TABLES_BESIDE), [], 'rows are cards');
+  await page.setViewportSize({ width: 1360, height: 850 });
 
   answer = () => Promise.resolve(report(true));
   await page.getByText('1,000 nodes: 1,000 in step').first().waitFor();

@@ -5,6 +5,7 @@ import { projectFile } from '../../../test/support/lab/agent.js';
 import { Browser, withoutBrowser } from './browser.js';
 import { MadeUpServer } from './made-up-server.js';
 import { LONG, MARKUP } from './made-up.js';
+import { TABLES_BESIDE } from './phone.js';
 
 const VIEWS = {
   overview: '#/overview',
@@ -244,6 +245,26 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     );
     await card.click();
     await page.getByRole('heading', { name: 'service-00003' }).waitFor();
+    server.connections = 1500;
+    for (const [name, hash] of Object.entries(VIEWS)) {
+      await open(hash);
+      t.same(await page.evaluate(TABLES_BESIDE), [], name);
+      if (name === 'service')
+        t.equal(
+          await page.getByRole('table', { name: 'Endpoints' }).first().getByRole('cell').first().innerText(),
+          'app-1',
+        );
+      await page.evaluate(readFileSync(projectFile('node_modules/axe-core/axe.min.js'), 'utf8'));
+      const violations = await page.evaluate<readonly AxeViolation[]>(
+        "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)",
+      );
+      t.same(
+        violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ''}`),
+        [],
+        name,
+      );
+    }
+    server.connections = null;
     await page.setViewportSize({ width: 1360, height: 850 });
   });
 

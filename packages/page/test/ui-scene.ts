@@ -18,6 +18,7 @@ import { Planner } from '../../../src/plan/planner.js';
 import { boundPort, shut } from '../../../src/serve/listener.js';
 import type { FamilyView, RunningProcess } from '../../../src/serve/running-process.js';
 import { PageServer } from '../src/server.js';
+import type { LeftOut } from '../../../src/sources/left-out.js';
 import type { Row } from '../../../src/state/rows.js';
 import { Store } from '../../../src/state/store.js';
 import { fromFile } from '../../../test/config/load-from.js';
@@ -58,6 +59,8 @@ export class PageScene {
   readonly history = new SyncHistory();
   /** In which versions objects of the API server were read, by resource. */
   readonly held = new Map<string, ReadonlyMap<string, string>>();
+  /** Objects that are not used, or not whole. */
+  leftOut: readonly LeftOut[] = [];
   /** Of all Services; null: it is not counted. */
   traffic: readonly ServiceTraffic[] | null = null;
   readonly server: PageServer;
@@ -94,6 +97,7 @@ export class PageScene {
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
       sourceErrors: () => [],
+      metrics: () => metrics.scrape('text'),
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
@@ -102,6 +106,7 @@ export class PageScene {
       suspect: () => undefined,
       fullAffinity: () => [],
       silentListeners: () => [],
+      leftOut: () => this.leftOut,
       now: () => clock.now(),
     };
     this.server = new PageServer({ running: this.running, folder, clock, log });
@@ -155,6 +160,8 @@ export async function pageScene(t: Test, files: Readonly<Record<string, string>>
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const scene = new PageScene(folder);
   const http = createServer((request, response) => void scene.server.answer(request, response, true));
+  // A test that computes for seconds would find a connection closed that it has kept for its next request.
+  http.keepAliveTimeout = 0;
   http.on('connection', (socket) => {
     scene.connections++;
     socket.once('close', () => scene.connections--);

@@ -89,7 +89,7 @@ t.test('Services: what is listed, and what is found', async (t) => {
   });
   scene.say([
     web,
-    slice('web', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: '', node: 'there' }], {
+    slice('web', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: '', node: 'there', pod: 'web-7d4b9-x2x' }], {
       ports: [{ name: 'http', port: 8080 }],
     }),
     service('dns', { namespace: 'kube-system', clusterIPs: ['10.96.0.53'], ports: [{ port: 53 }] }),
@@ -147,6 +147,10 @@ t.test('Services: what is listed, and what is found', async (t) => {
     ['q=endpoint:10.96.0.53', []],
     ['q=node:there', ['default/web']],
     ['q=node:the', []],
+    ['q=pod:web-7d4b9-x2x', ['default/web']],
+    ['q=pod:web-7d4b9', []],
+    ['q=web-7d4b9-x2x', ['default/web']],
+    ['q=web-7d4b9-x2', []],
     ['type=ClusterIP', ['kube-system/dns', 'web-team/other']],
     ['type=ClusterIP&q=dns', ['kube-system/dns']],
     ['problems=port-name', ['default/web']],
@@ -155,6 +159,9 @@ t.test('Services: what is listed, and what is found', async (t) => {
     ['sort=port', ['kube-system/dns', 'default/web', 'web-team/other']],
     ['sort=endpoints', ['kube-system/dns', 'web-team/other', 'default/web']],
     ['sort=most-endpoints', ['default/web', 'kube-system/dns', 'web-team/other']],
+    ['sort=endpoint', ['default/web', 'kube-system/dns', 'web-team/other']],
+    ['sort=node', ['default/web', 'kube-system/dns', 'web-team/other']],
+    ['sort=pod', ['default/web', 'kube-system/dns', 'web-team/other']],
     ['sort=problems', ['default/web', 'web-team/other', 'kube-system/dns']],
     ['problems=only&q=dns', ['kube-system/dns']],
     ['offset=1&limit=1', ['kube-system/dns']],
@@ -202,7 +209,20 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
     slice('ranges', [{ address: '10.0.0.5' }]),
     service('well', { clusterIPs: ['10.96.0.6'] }),
     slice('well', [{ address: '10.0.0.6' }]),
+    service('parts', { clusterIPs: ['10.96.0.7'] }),
+    slice('parts', [{ address: '10.0.0.7' }]),
   ]);
+  const ofParts = { namespace: 'default', name: 'parts' };
+  scene.leftOut = [
+    {
+      ref: { kind: 'Service', ...ofParts },
+      service: 'default/parts',
+      isWhole: false,
+      text: 'spec.externalIPs[1]: "x"',
+    },
+    { ref: { kind: 'EndpointSlice', ...ofParts }, service: 'default/parts', isWhole: true, text: 'addressType: "x"' },
+    { ref: { kind: 'Service', namespace: 'a', name: 'b' }, service: 'a/b', isWhole: true, text: 'spec.ports: y' },
+  ];
   scene.sync();
   const { rows } = await scene.read<ServicesPage>('services?problems=only');
   t.strictSame(
@@ -212,6 +232,7 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
       ['default/internal', ['no-local-endpoints']],
       ['default/local', ['no-local-endpoints']],
       ['default/misnamed', ['port-name']],
+      ['default/parts', ['left-out']],
       ['default/ranges', ['limitation']],
     ],
   );
@@ -220,8 +241,16 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
     { problem: 'port-name', count: 1, examples: ['default/misnamed'] },
     { problem: 'no-endpoints', count: 1, examples: ['default/empty'] },
     { problem: 'no-local-endpoints', count: 2, examples: ['default/internal', 'default/local'] },
+    { problem: 'left-out', count: 1, examples: ['default/parts'] },
     { problem: 'limitation', count: 1, examples: ['default/ranges'] },
   ]);
+  t.match(
+    (await scene.read<TriageAnswer>('triage')).observations.filter(({ text }) => text.includes('is not used')),
+    [{ severity: 'note', text: 'Service a/b is not used: spec.ports: y' }],
+    'one that no Service of the list shows',
+  );
+  const { leftOut } = await scene.read<ServiceDetail>('service?key=default/parts');
+  t.strictSame(leftOut, ['Service parts: spec.externalIPs[1]: "x"', 'EndpointSlice parts: not used: addressType: "x"']);
   const { endpoints } = await scene.read<ServiceDetail>('service?key=default/misnamed');
   t.match(endpoints, [
     {
@@ -286,7 +315,11 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
     }),
     slice(
       'web',
-      [{ address: '10.0.0.1', state: 't', node: 'me' }, { address: '10.0.0.2', node: 'you' }, ...endpoints],
+      [
+        { address: '10.0.0.1', state: 't', node: 'me' },
+        { address: '10.0.0.2', node: 'you', pod: 'web-2' },
+        ...endpoints,
+      ],
       {
         ports: [{ name: 'http', port: 8080 }],
       },
@@ -298,6 +331,10 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
   scene.sync({ quarantined: [{ frontend: '10.96.0.10:80/TCP', reason: 'EINVAL', since, retryAt: 0 }] });
   const detail = await scene.read<ServiceDetail>('service?key=default/web');
   t.equal(detail.traffic, null, 'nothing is counted');
+  t.match(
+    detail.endpoints[0]?.rows.filter(({ endpoint }) => endpoint === '10.0.0.2:8080'),
+    [{ node: 'you', pod: 'web-2' }],
+  );
   t.match(detail, {
     createdAt: '1970-01-01T00:00:01.000Z',
     nothing: null,

@@ -1,7 +1,8 @@
 import { isMapping } from '../../base/mapping.js';
 import { cutMessage } from '../../base/outside-text.js';
-import { refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
+import { objectKey, refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
 import { problemAt, TranslateError, type FieldProblem } from '../translate/errors.js';
+import type { LeftOut } from '../left-out.js';
 import type { Interner } from '../translate/intern.js';
 import { identify } from '../translate/metadata.js';
 import { recognise, translate } from '../translate/object.js';
@@ -164,7 +165,7 @@ class ContentReader {
 
   private translateObject(document: number, kind: RowKind, object: unknown, at: string | null): void {
     try {
-      const { ref, row, warnings } = translate(kind, object, this.names);
+      const { ref, row, warnings, service = null } = translate(kind, object, this.names);
       const key = refKey(ref);
       const name = printRef(ref);
       if (this.rows.has(key) || this.absent.has(key)) {
@@ -173,10 +174,10 @@ class ContentReader {
       }
       if (row === null) this.absent.add(key);
       else this.rows.set(refKey(refOf(row)), row);
-      if (warnings.length > 0) this.add('warning', document, name, warnings.join('; '));
+      if (warnings.length > 0) this.add('warning', document, name, warnings.join('; '), leftOut(ref, service));
     } catch (error) {
       if (!(error instanceof TranslateError)) throw error;
-      this.refuseObject(document, kind, object, at, error.problems);
+      this.refuseObject(document, kind, object, at, error.problems, error.service);
     }
   }
 
@@ -186,6 +187,7 @@ class ContentReader {
     object: unknown,
     at: string | null,
     problems: readonly FieldProblem[],
+    service: string | null = null,
   ): void {
     const ref = identify(object, kind);
     if (ref === null) {
@@ -193,7 +195,7 @@ class ContentReader {
       return;
     }
     this.invalid.add(refKey(ref));
-    this.add('error', document, printRef(ref), problems.join('; '));
+    this.add('error', document, printRef(ref), problems.join('; '), leftOut(ref, service));
   }
 
   private passOver({ apiVersion, kind }: ObjectType): void {
@@ -201,10 +203,23 @@ class ContentReader {
     this.others.set(type, (this.others.get(type) ?? 0) + 1);
   }
 
-  private add(severity: Problem['severity'], document: number, object: string | null, message: string): void {
+  private add(
+    severity: Problem['severity'],
+    document: number,
+    object: string | null,
+    message: string,
+    leftOut?: Problem['leftOut'],
+  ): void {
     const shown = object === null ? null : cutMessage(object);
-    this.problems.add({ severity, file: this.file, document, object: shown, message: cutMessage(message) });
+    const problem = { severity, file: this.file, document, object: shown, message: cutMessage(message) };
+    this.problems.add(leftOut === undefined ? problem : { ...problem, leftOut });
   }
+}
+
+/** @param service name of the Service that the object is of; null: none, or it is not known. */
+function leftOut(ref: RowRef, service: string | null): Pick<LeftOut, 'ref' | 'service'> {
+  const name = ref.kind === 'Service' ? ref.name : service;
+  return { ref, service: name === null ? null : objectKey(ref.namespace, name) };
 }
 
 function typeOf(value: unknown): ObjectType | null {

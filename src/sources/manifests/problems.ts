@@ -1,4 +1,5 @@
 import type { Log } from '../../base/log.js';
+import type { LeftOut } from '../left-out.js';
 
 /** Something worth saying about a manifest. */
 export interface Problem {
@@ -11,6 +12,8 @@ export interface Problem {
   /** `kind namespace/name`, as far as known. */
   readonly object: string | null;
   readonly message: string;
+  /** Which object, and of which Service; absent where that is not known. */
+  readonly leftOut?: Pick<LeftOut, 'ref' | 'service'>;
 }
 
 /** `file: document n: object: message`. */
@@ -76,6 +79,15 @@ export class ProblemLog implements ProblemSink {
       const error = firstError(group);
       return error === undefined ? [] : [printProblem(error)];
     });
+  }
+
+  /** Objects that are not used, or not whole, as of the last reports. */
+  leftOut(): readonly LeftOut[] {
+    return [...this.known.values()].flatMap((problems) =>
+      [...problems.values()].flatMap(({ leftOut, severity, message }) =>
+        leftOut === undefined ? [] : [{ ...leftOut, isWhole: severity !== 'warning', text: message }],
+      ),
+    );
   }
 
   private say({ severity, file, document, object, message }: Problem): void {

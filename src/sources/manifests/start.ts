@@ -1,6 +1,7 @@
 import type { Log } from '../../base/log.js';
 import type { ManifestsSource } from '../../config/config.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
+import type { LeftOut } from '../left-out.js';
 import { Alarm } from './alarm.js';
 import { FileLocation } from './files.js';
 import { ProblemLog } from './problems.js';
@@ -19,6 +20,8 @@ export interface RunningManifests {
   status(): readonly LocationStatus[];
   /** What is not used, of each file the first. */
   errors(): readonly string[];
+  /** Objects that are not used, or not whole. */
+  leftOut(): readonly LeftOut[];
   /** Resolves when nothing more will be applied. */
   stop(): Promise<void>;
 }
@@ -48,6 +51,7 @@ export function startManifests(
   return {
     status: () => runs.map(({ state }) => ({ ...state })),
     errors: () => problems.errors(),
+    leftOut: () => problems.leftOut(),
     stop: async () => {
       await Promise.all(runs.map(({ run }) => run.stop()));
     },

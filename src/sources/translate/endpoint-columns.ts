@@ -1,13 +1,14 @@
 import { addressLength, type Family } from '../../base/ip.js';
 import { packedKey } from '../../base/endpoint-list.js';
 import { packAddress, packDotted } from '../../base/pack-address.js';
+import { PackedNames } from '../../base/packed-names.js';
 import { specialAddressAt, type SpecialAddress } from '../../base/special-address.js';
 import type { EndpointSliceRow } from '../../state/rows.js';
 import type { Interner } from './intern.js';
 
 export type Columns = Pick<
   EndpointSliceRow,
-  'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints' | 'zoneNames' | 'zones'
+  'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints' | 'zoneNames' | 'zones' | 'pods'
 >;
 
 const INITIAL_ENDPOINTS = 1000;
@@ -29,22 +30,27 @@ export class EndpointColumns {
   private zoneNames: string[] = [];
   /** For each endpoint the place of its zone + 1. */
   private readonly zonePlaces: number[] = [];
+  /** Of the endpoint that is added next it is told after its address. */
+  readonly pods = new PackedNames();
 
   clear(family: Family): void {
     this.count = 0;
     this.family = family;
     this.size = addressLength(family);
     this.hinted = false;
+    this.pods.clear();
     if (this.zoneNames.length > 0) this.zoneNames = [];
   }
 
   /** The address of the endpoint that is {@link add}ed next. False when it is none of the family. */
   packText(text: string): boolean {
+    this.pods.none();
     return packAddress(text, this.family, this.room(), this.count * this.size);
   }
 
   /** As {@link packText}, from the address's characters. False also for one that is not written as four decimal octets. */
   packDotted(characters: Uint8Array, start: number, end: number): boolean {
+    this.pods.none();
     return this.family === 'IPv4' && packDotted(characters, start, end, this.room(), this.count * this.size);
   }
 
@@ -66,6 +72,7 @@ export class EndpointColumns {
     this.nodeNames[index] = nodeName;
     this.zones[index] = zones;
     this.nodes[index] = nodes;
+    this.pods.add();
     this.zonePlaces[index] = zone === '' ? 0 : this.placeOf(zone);
     if (zones.length > 0 || nodes.length > 0) this.hinted = true;
   }
@@ -81,6 +88,7 @@ export class EndpointColumns {
       nodeHints: hinted ? hintColumn(this.nodes, count, names) : null,
       zoneNames: this.zoneNames.length === 0 ? NO_HINTS : names.list(this.zoneNames),
       zones: this.zoneNames.length === 0 ? '' : names.text(this.zoneColumn(count)),
+      pods: this.pods.text(),
     };
   }
 

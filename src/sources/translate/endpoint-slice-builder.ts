@@ -45,6 +45,8 @@ export class EndpointSliceBuilder {
   private readonly ref: RowRef;
   /** All of the row but its endpoints; null: the slice is not used. */
   private readonly head: Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null;
+  /** Name of its Service; empty: it names none. */
+  private readonly service: string;
   /** Of the endpoint that is being handed over, in the object's list. */
   private index = 0;
 
@@ -53,7 +55,10 @@ export class EndpointSliceBuilder {
     private readonly names: Interner,
   ) {
     this.ref = readRef(fields, 'EndpointSlice');
-    this.head = readHead(fields);
+    const labels = fields.section('metadata').section('labels');
+    const isHeadless = labels.has(HEADLESS_LABEL);
+    this.service = isHeadless ? '' : (labels.string(SERVICE_NAME_LABEL) ?? '');
+    this.head = isHeadless ? null : readHead(fields, labels, this.service);
     columns.clear(this.head?.family ?? 'IPv4');
   }
 
@@ -89,6 +94,16 @@ export class EndpointSliceBuilder {
     return true;
   }
 
+  /** The name of the pod that the endpoint is whose address was taken last. */
+  pod(name: string): void {
+    columns.pods.nextText(name);
+  }
+
+  /** As {@link pod}, from its characters. */
+  podAt(characters: Buffer, start: number, end: number): void {
+    columns.pods.next(characters, start, end);
+  }
+
   /**
    * The rest of the endpoint whose address was taken last.
    *
@@ -110,11 +125,12 @@ export class EndpointSliceBuilder {
 
   /** @throws TranslateError naming every field that is wrong. */
   finish(): Translation<EndpointSliceRow> {
-    const { fields, names, ref, head } = this;
-    fields.check();
+    const { fields, names, ref, head, service } = this;
+    fields.check(service === '' ? null : service);
     const warnings = fields.findings.warnings.all();
-    if (head === null) return { ref, row: null, warnings };
-    const { count, addresses, conditions, nodeNames, zoneHints, nodeHints, zoneNames, zones } = columns.copy(names);
+    if (head === null) return { ref, row: null, warnings, ...(service === '' ? {} : { service }) };
+    const { count, addresses, conditions, nodeNames, zoneHints, nodeHints, zoneNames, zones, pods } =
+      columns.copy(names);
     const row: EndpointSliceRow = {
       kind: 'EndpointSlice',
       namespace: names.text(ref.namespace),
@@ -131,10 +147,11 @@ export class EndpointSliceBuilder {
       nodeHints,
       zoneNames: zoneNames ?? NO_ZONES,
       zones: zones ?? '',
+      pods: pods ?? '',
     };
     const weight = readWeight(fields.section('metadata'));
     // Rows of most slices are of one shape.
-    return { ref, row: weight === null ? row : { ...row, ...weight }, warnings };
+    return { ref, row: weight === null ? row : { ...row, ...weight }, warnings, service };
   }
 
   /** Notes the names that are missing. */
@@ -151,10 +168,11 @@ export class EndpointSliceBuilder {
 }
 
 /** Null when the slice is not used. */
-function readHead(fields: Fields): Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null {
-  const labels = fields.section('metadata').section('labels');
-  if (labels.has(HEADLESS_LABEL)) return null;
-  const serviceName = labels.string(SERVICE_NAME_LABEL) ?? '';
+function readHead(
+  fields: Fields,
+  labels: Fields,
+  serviceName: string,
+): Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null {
   const addressType = readAddressType(fields);
   if (serviceName === '') {
     labels.warn(SERVICE_NAME_LABEL, null, 'names no Service: the slice is not used');

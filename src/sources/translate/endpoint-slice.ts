@@ -32,7 +32,7 @@ function readEndpoint(slice: EndpointSliceBuilder, index: number, endpoint: Fiel
   const hints = endpoint.lacks('hints') ? null : endpoint.section('hints');
   const zone = names.text(endpoint.string('zone') ?? '');
   slice.endpoint(
-    readConditions(endpoint) | readTarget(endpoint),
+    readConditions(endpoint) | readTarget(slice, endpoint),
     nodeName,
     zone,
     hintedNames(hints, 'forZones'),
@@ -47,9 +47,13 @@ function readConditions(endpoint: Fields): number {
 }
 
 /** Whatever else it is, a slice is not refused for it: it says nothing of where connections go. */
-function readTarget(endpoint: Fields): number {
+function readTarget(slice: EndpointSliceBuilder, endpoint: Fields): number {
   const target = endpoint.raw('targetRef');
-  return targetFlags(isMapping(target) ? target['kind'] : null);
+  if (!isMapping(target)) return targetFlags(null);
+  const { kind, name } = target;
+  const flags = targetFlags(kind);
+  if (flags !== 0 && typeof name === 'string') slice.pod(name);
+  return flags;
 }
 
 /** Null for a name that is missing; what is no text has been noted and is left out. */

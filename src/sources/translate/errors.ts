@@ -19,7 +19,11 @@ export class TranslateError extends Error {
   readonly code = 'SOURCE_INVALID_OBJECT';
   readonly problems: readonly FieldProblem[];
 
-  constructor(problems: readonly FieldProblem[]) {
+  /** @param service name of the Service that the object is of, in its namespace; null: none, or it is not known. */
+  constructor(
+    problems: readonly FieldProblem[],
+    readonly service: string | null = null,
+  ) {
     // It is about the object, not about where in the code it was read; and a list may hold a thousand such objects, whose stacks would take most of the time.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;

@@ -57,10 +57,10 @@ export class Fields {
     return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: true });
   }
 
-  /** @throws TranslateError when anything was wrong. */
-  check(): void {
+  /** @throws TranslateError when anything was wrong. @param service as there. */
+  check(service: string | null = null): void {
     const problems = this.findings.errors.all();
-    if (problems.length > 0) throw new TranslateError(problems);
+    if (problems.length > 0) throw new TranslateError(problems, service);
   }
 
   /** Notes that the object cannot be used because of a field. */

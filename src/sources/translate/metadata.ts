@@ -11,6 +11,8 @@ export interface Translation<R> {
   readonly row: R | null;
   /** Entries left out. */
   readonly warnings: readonly FieldProblem[];
+  /** Name of the Service that an EndpointSlice is of; absent: another kind, or it names none. */
+  readonly service?: string;
 }
 
 const LABEL = {

@@ -114,7 +114,12 @@ class Maker {
                 },
               }
             : {}),
-          ...(random.chance(0.5) ? { targetRef: { kind: 'Pod', name: 'p' }, deprecatedTopology: { a: 'b' } } : {}),
+          ...(random.chance(0.5)
+            ? {
+                targetRef: { kind: random.pick(['Pod', 'Node']), name: random.pick(['p', 'web-1', 'web-12', '', 'ä']) },
+                deprecatedTopology: { a: 'b' },
+              }
+            : {}),
         })),
     };
   }

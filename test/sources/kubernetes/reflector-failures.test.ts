@@ -1,5 +1,6 @@
 import t from 'tap';
 import { ApiError } from '../../../src/sources/kubernetes/connection.js';
+import type { ApiObject } from '../../support/api-objects.js';
 import { EXPIRED, tooLargeVersion } from '../../support/api-server/encoding.js';
 import { FakeWorld, SERVICE_TYPE, serviceAt, settle } from './fake-world.js';
 
@@ -308,9 +309,46 @@ t.test('an invalid object: its last good version stays, nothing is read anew', a
   watch.event('MODIFIED', { ...bad, metadata: { name: 'a', namespace: 'default', resourceVersion: '13' } });
   await settle();
   t.equal(world.log.lines.filter((line) => line.includes('nonsense')).length, 1, 'the same is not said again');
-  watch.event('MODIFIED', serviceAt('a', 14)).event('DELETED', serviceAt('a', 15));
+  const { inventory } = world.running.holdings.get('services') ?? {};
+  t.match(inventory?.leftOut(), [
+    { ref: { kind: 'Service', name: 'a' }, service: 'default/a', isWhole: true, text: /nonsense/ },
+  ]);
+  watch.event('MODIFIED', serviceAt('a', 14));
+  await settle();
+  t.strictSame(world.log.lines.slice(-1), ['info 0 Object is good again']);
+  t.strictSame(inventory?.leftOut(), []);
+  watch.event('DELETED', serviceAt('a', 15));
   await settle();
   t.equal(world.services.takeCommits().join(' '), '+a -a');
+  await world.running.stop();
+});
+
+t.test('slices that are left out, whole or in part, name their Service', async (t) => {
+  const world = new FakeWorld();
+  const watch = (await world.request('endpointslices', 1)).open();
+  const said = (name: string, rest: ApiObject, labels: ApiObject = { 'kubernetes.io/service-name': 'web' }): void => {
+    const metadata = { name, namespace: 'shop', resourceVersion: '3', labels };
+    const object = { kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', addressType: 'IPv4', metadata, ...rest };
+    watch.event('ADDED', object);
+  };
+  said('part', { endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['10.0.0.x'] }], ports: [{ port: 80 }] });
+  said('whole', { endpoints: [], ports: [{ port: 70_000 }] });
+  said('names', { addressType: 'FQDN', endpoints: [{ addresses: ['a.example'] }], ports: [] });
+  said('nobody', { endpoints: [], ports: [] }, {});
+  said('good', { endpoints: [{ addresses: ['10.0.0.1'] }], ports: [{ port: 80 }] });
+  await settle();
+  const found = world.running.holdings.get('endpointslices')?.inventory.leftOut() ?? [];
+  t.match(found, [
+    {
+      ref: { name: 'part' },
+      service: 'shop/web',
+      isWhole: false,
+      text: /^endpoints\[1\]\.addresses\[0\]: "10\.0\.0\.x"/,
+    },
+    { ref: { name: 'whole' }, service: 'shop/web', isWhole: true, text: /^ports\[0\]\.port: 70000/ },
+    { ref: { name: 'names' }, service: 'shop/web', isWhole: true, text: /^addressType: "FQDN"/ },
+  ]);
+  t.equal(found.length, 3, 'one of no Service is nothing that is missing');
   await world.running.stop();
 });
 

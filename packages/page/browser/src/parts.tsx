@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { clockTime, duration } from './format.js';
 import { useNow } from './live.js';
 
@@ -83,10 +83,11 @@ interface TableProperties {
   readonly children: ComponentChildren;
 }
 
-/** A table that scrolls sideways in itself where the window is narrow; then the keyboard can stop at it. */
+/** A table, whose rows are cards on a phone. Where it does not fit it scrolls sideways in itself; then the keyboard can stop at it. */
 export function Table({ label, columns, children }: TableProperties): JSX.Element {
   const frame = useRef<HTMLDivElement>(null);
   const scrolls = useOverflow(frame);
+  useCellTitles(frame, columns);
   return (
     <div class="scroll" ref={frame} {...(scrolls ? { tabIndex: 0, role: 'region', 'aria-label': label } : {})}>
       <table aria-label={label}>
@@ -104,6 +105,41 @@ export function Table({ label, columns, children }: TableProperties): JSX.Elemen
     </div>
   );
 }
+
+/** Has each cell say what it is: the titles of a card, and what a table is that is not laid out as one. */
+function useCellTitles(frame: { readonly current: HTMLElement | null }, columns: readonly string[]): void {
+  useLayoutEffect(() => {
+    const { current } = frame;
+    if (current === null) return;
+    const name = (): void => {
+      nameCells(current, columns);
+    };
+    name();
+    // Rows come and go without the table being made anew.
+    const watched = new MutationObserver(name);
+    watched.observe(current, { childList: true, subtree: true });
+    return () => {
+      watched.disconnect();
+    };
+  }, [frame, columns.join()]);
+}
+
+function nameCells(frame: HTMLElement, columns: readonly string[]): void {
+  for (const table of frame.querySelectorAll('table')) {
+    table.setAttribute('role', 'table');
+    for (const part of [table.tHead, ...table.tBodies]) part?.setAttribute('role', 'rowgroup');
+    for (const row of table.rows) {
+      row.setAttribute('role', 'row');
+      for (const cell of row.cells) {
+        cell.setAttribute('role', ROLES[cell.scope] ?? 'cell');
+        const title = columns[cell.cellIndex] ?? '';
+        if (cell.colSpan === 1 && title !== '') cell.dataset['title'] = title.replace(/^#/, '');
+      }
+    }
+  }
+}
+
+const ROLES: Readonly<Record<string, string>> = { row: 'rowheader', col: 'columnheader' };
 
 function useOverflow(frame: { readonly current: HTMLElement | null }): boolean {
   const [overflows, setOverflows] = useState(false);

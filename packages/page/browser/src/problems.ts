@@ -8,6 +8,7 @@ export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
   'port-name': 'no such endpoint port',
   'no-endpoints': 'no endpoints',
   'no-local-endpoints': 'no local endpoints',
+  'left-out': 'parts left out',
   limitation: 'partly served',
 };
 
@@ -19,8 +20,15 @@ export const PROBLEM_TEXTS: Readonly<Record<ServiceProblem, string>> = {
   'port-name': 'refused: no EndpointSlice has a port of that name',
   'no-endpoints': 'refused: no endpoint can serve',
   'no-local-endpoints': 'dropped: traffic policy Local, and no endpoint on this node',
+  'left-out': 'of which a part is left out: an address, a range, an endpoint or an EndpointSlice',
   limitation: 'partly served: something they ask for is left out or has no effect',
 };
 
 /** What this node does as the Service says. */
-export const MILD: readonly ServiceProblem[] = ['no-local-endpoints', 'limitation', 'no-endpoints', 'port-name'];
+export const MILD: readonly ServiceProblem[] = [
+  'no-local-endpoints',
+  'left-out',
+  'limitation',
+  'no-endpoints',
+  'port-name',
+];

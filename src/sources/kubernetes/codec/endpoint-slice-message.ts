@@ -17,7 +17,7 @@ const ENDPOINT = {
   HINTS: tagOf(8, BYTES),
 };
 const CONDITIONS = { READY: tagOf(1, VARINT), SERVING: tagOf(2, VARINT), TERMINATING: tagOf(3, VARINT) };
-const TARGET_REF = { KIND: tagOf(1, BYTES) };
+const TARGET_REF = { KIND: tagOf(1, BYTES), NAME: tagOf(3, BYTES) };
 const HINTS = { FOR_ZONES: tagOf(1, BYTES), FOR_NODES: tagOf(2, BYTES) };
 const HINT = { NAME: tagOf(1, BYTES) };
 const PORT = { NAME: tagOf(1, BYTES), PROTOCOL: tagOf(2, BYTES), PORT: tagOf(3, VARINT) };
@@ -86,8 +86,9 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
   cursor.leave(outer);
   const taken =
     address === NOWHERE ? slice.address(index, null) : slice.addressAt(index, cursor.source, address, addressEnd);
-  if (taken)
-    slice.endpoint(conditions | target, nodeName, zone, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
+  if (!taken) return;
+  if (target !== 0) slice.podAt(cursor.source, targetName.start, targetName.end);
+  slice.endpoint(conditions | target, nodeName, zone, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
 }
 
 const NOWHERE = -1;
@@ -107,12 +108,19 @@ function readConditions(cursor: Cursor): number {
   return conditionFlags(ready, serving, terminating);
 }
 
+/** Where the name is of the target that was read last. One is enough: an object for each endpoint would be garbage. */
+const targetName = { start: 0, end: 0 };
+
 function readTarget(cursor: Cursor): number {
   let kind: string | null = null;
+  targetName.start = targetName.end = 0;
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
     if (tag === TARGET_REF.KIND) kind = cursor.sharedText();
-    else cursor.skip(tag);
+    else if (tag === TARGET_REF.NAME) {
+      targetName.start = cursor.pass();
+      targetName.end = cursor.position;
+    } else cursor.skip(tag);
   }
   cursor.leave(outer);
   return targetFlags(kind);

@@ -6,6 +6,7 @@ import type { StateChange } from '../../../state/writer.js';
 import { TranslateError } from '../../translate/errors.js';
 import type { Interner } from '../../translate/intern.js';
 import type { Translation } from '../../translate/metadata.js';
+import type { LeftOut } from '../../left-out.js';
 import { CodecError } from '../codec/errors.js';
 import type { ReceivedObject } from '../codec/events.js';
 import type { Resource } from '../resources.js';
@@ -21,14 +22,25 @@ export interface ObjectFaults {
 /** So many of the objects that are not used are named. */
 const EXAMPLES = 3;
 
+/** `unused`: an object that is not for a proxy; `warning`: a part is left out; `error`: this version of the object is not used. */
+type Severity = 'unused' | 'warning' | 'error';
+
+/** What is wrong with an object. */
+interface Complaint {
+  readonly text: string;
+  readonly severity: Severity;
+  /** Name of the Service that the object is of, in its namespace; null: none, or it is not known. */
+  readonly service: string | null;
+}
+
 /**
  * Which objects of a resource have been taken, and in which version: an object that comes again unchanged costs no more than being named.
  * Objects that cannot be used keep the row they had. Nothing here is truth: rows go to the state.
  */
 export class Inventory {
   private versions = new Map<ObjectKey, string>();
-  /** What is wrong with objects that are present, as last said. */
-  private readonly complaints = new Map<ObjectKey, string>();
+  /** What is wrong with objects that are present, as last logged. */
+  private readonly complaints = new Map<ObjectKey, Complaint>();
   /** Objects that have no row, by why, until it is said. */
   private readonly unused = new Map<string, ObjectKey[]>();
   /** A list that is coming in. */
@@ -64,6 +76,17 @@ export class Inventory {
 
   get kind(): RowKind {
     return this.resource.kind;
+  }
+
+  /** Objects that are present and not used, or not whole; but for those that are not for a proxy. */
+  leftOut(): readonly LeftOut[] {
+    return [...this.complaints].flatMap(([key, { text, severity, service }]): readonly LeftOut[] => {
+      if (severity === 'unused' && service === null) return [];
+      const ref = this.refOf(key);
+      const own = ref.kind === 'Service' ? key : null;
+      const of = service === null ? own : objectKey(ref.namespace, service);
+      return [{ ref, service: of, isWhole: severity !== 'warning', text }];
+    });
   }
 
   get faults(): ObjectFaults {
@@ -153,32 +176,35 @@ export class Inventory {
   private translate(key: ObjectKey, object: ReceivedObject): Translation<Row> | null {
     try {
       const translation = object.translate(this.names);
-      this.complain(key, translation.warnings.join('; '), translation.row === null ? 'unused' : 'warning');
+      const { row, warnings, service = null } = translation;
+      this.complain(key, warnings.join('; '), row === null ? 'unused' : 'warning', service);
       return translation;
     } catch (error) {
       if (error instanceof TranslateError) {
         this.invalid++;
-        this.complain(key, error.message, 'error');
+        this.complain(key, error.message, 'error', error.service);
         return null;
       }
       if (error instanceof CodecError) {
         this.undecodable++;
-        this.complain(key, error.message, 'error');
+        this.complain(key, error.message, 'error', null);
       }
       throw error;
     }
   }
 
-  /** Says what is wrong with an object, once for as long as it stays the same. */
-  private complain(key: ObjectKey, complaint: string, severity: 'unused' | 'warning' | 'error'): void {
+  /** Logs what is wrong with an object, once for as long as it stays the same, and that nothing is any more. */
+  private complain(key: ObjectKey, complaint: string, severity: Severity, service: string | null): void {
     const text = cutMessage(complaint);
-    const before = this.complaints.get(key) ?? '';
-    if (text === before) return;
+    const before = this.complaints.get(key);
+    if (text === (before?.text ?? '')) return;
     if (text === '') {
       this.complaints.delete(key);
+      if (before?.severity !== 'unused')
+        this.log.info(0, 'Object is good again', { object: `${this.resource.kind} ${this.print(key)}` });
       return;
     }
-    this.complaints.set(key, text);
+    this.complaints.set(key, { text, severity, service });
     if (severity === 'unused') {
       const keys = this.unused.get(text);
       if (keys === undefined) this.unused.set(text, [key]);

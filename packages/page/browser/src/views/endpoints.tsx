@@ -49,7 +49,7 @@ function Group({ serviceKey, group, version }: GroupProperties): JSX.Element {
         ))}
       </p>
       {rows.length > 0 && (
-        <Table label={`${title}, policy ${policy}`} columns={['Endpoint', 'Node', 'Conditions', 'Here']}>
+        <Table label={`${title}, policy ${policy}`} columns={['Endpoint', 'Pod', 'Node', 'Conditions', 'Here']}>
           {rows.map((endpoint, index) => (
             <EndpointRow key={`${endpoint.endpoint} ${index}`} of={endpoint} />
           ))}
@@ -108,12 +108,13 @@ function Share({ used, total }: { readonly used: number; readonly total: number 
 }
 
 function EndpointRow({ of: endpoint }: { readonly of: Endpoint }): JSX.Element {
-  const { node, conditions } = endpoint;
+  const { node, pod, conditions } = endpoint;
   return (
     <tr>
       <th scope="row">
         <code>{endpoint.endpoint}</code>
       </th>
+      <td class="name">{pod ?? <span class="quiet">none</span>}</td>
       <td class="name">
         {node === null ? (
           <span class="quiet">none</span>

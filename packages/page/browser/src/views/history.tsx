@@ -38,7 +38,7 @@ function Loaded({ history, skipped }: { readonly history: History; readonly skip
         aside={
           skipped === 0
             ? 'latest first'
-            : `latest first; ${number(skipped)} more happened too fast to be told one by one`
+            : `latest first; ${number(skipped)} more are not listed, as they happened too fast`
         }
       >
         <Syncs label="Syncs" syncs={syncs} />
@@ -133,7 +133,7 @@ function Repairs({ repairs }: { readonly repairs: readonly Repair[] }): JSX.Elem
   return (
     <Section title="Repairs" aside="external changes to our rules, repaired">
       {repairs.length === 0 ? (
-        <p class="quiet">None: the kernel held what it had acknowledged.</p>
+        <p class="quiet">None: no other process has changed the rules.</p>
       ) : (
         <ul class="items">
           {repairs.map((repair) => (
@@ -153,7 +153,7 @@ function RepairItem({ repair, isNew }: { readonly repair: Repair; readonly isNew
       <p>
         <Clock at={at} /> <span class="tag">{family}</span>{' '}
         {process === null ? (
-          <span>by whom is not known</span>
+          <span>by an unknown process</span>
         ) : (
           <>
             by <code>{process}</code>

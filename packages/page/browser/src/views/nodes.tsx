@@ -34,7 +34,10 @@ interface Told {
 /** All nodes of a cluster, the worst first, and what is wrong with Services where. */
 export function NodesPage(): JSX.Element {
   const { report, error } = useReport();
-  const [text, setText] = useState('');
+  const [text, setText] = useSearched();
+  const services = (report?.services ?? []).filter((each) => fits(text, [each.service, ...each.nodes]));
+  /** Nodes of a Service that is searched for. */
+  const having = new Set(services.filter(({ service }) => text !== '' && fits(text, [service])).flatMap(nodesOf));
   return (
     <div class="shell">
       <header class="bar">
@@ -67,8 +70,8 @@ export function NodesPage(): JSX.Element {
                 }}
               />
             </div>
-            <Services services={report.services.filter((each) => fits(text, [each.service, ...each.nodes]))} />
-            <Nodes nodes={report.nodes.filter(({ node, pod }) => fits(text, [node, pod ?? '']))} />
+            <Services services={services} />
+            <Nodes nodes={report.nodes.filter(({ node, pod }) => having.has(node) || fits(text, [node, pod ?? '']))} />
           </>
         )}
       </main>
@@ -77,6 +80,42 @@ export function NodesPage(): JSX.Element {
       </div>
     </div>
   );
+}
+
+function nodesOf({ nodes }: ServiceAcross): readonly string[] {
+  return nodes;
+}
+
+/** What is searched for, which is the part of the address after `#`: a link to a name searches for it. */
+function useSearched(): readonly [string, (text: string) => void] {
+  const [text, setText] = useState(searched);
+  useEffect(() => {
+    const changed = (): void => {
+      setText(searched());
+    };
+    addEventListener('hashchange', changed);
+    return () => {
+      removeEventListener('hashchange', changed);
+    };
+  }, []);
+  const search = (wanted: string): void => {
+    history.replaceState(null, '', `#${encodeURIComponent(wanted)}`);
+    setText(wanted);
+  };
+  return [text, search];
+}
+
+function searched(): string {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return '';
+  }
+}
+
+/** Shows what there is of a node and its Services, or of a Service and its nodes. */
+function Name({ of }: { readonly of: string }): JSX.Element {
+  return <a href={`#${encodeURIComponent(of)}`}>{of}</a>;
 }
 
 function useReport(): Told {
@@ -121,7 +160,9 @@ function Nodes({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
       <Table label="Nodes" columns={['Node', 'State', 'Why', 'Mode', '#Services', 'Release']}>
         {nodes.slice(0, SHOWN).map((row) => (
           <tr key={row.node}>
-            <td class="name beside-wide">{row.node}</td>
+            <td class="name beside-wide">
+              <Name of={row.node} />
+            </td>
             <td>
               <State tone={STATES[row.state][1]}>{STATES[row.state][0]}</State>
             </td>
@@ -164,11 +205,21 @@ function Services({ services }: { readonly services: readonly ServiceAcross[] })
       <Table label="Services" columns={['Service', 'Problem', 'What', '#Nodes', 'Which']}>
         {services.slice(0, SHOWN).map(({ service, problem, text, nodes }) => (
           <tr key={`${service} ${problem} ${text}`}>
-            <td class="name beside-wide">{service}</td>
+            <td class="name beside-wide">
+              <Name of={service} />
+            </td>
             <td class="whole">{PROBLEMS[problem]}</td>
             <td class="wide what">{text}</td>
             <td class="number">{number(nodes.length)}</td>
-            <td class="name beside-wide">{nodes.slice(0, 5).join(', ')}</td>
+            <td class="name beside-wide">
+              {nodes.slice(0, 5).map((node, index) => (
+                <span key={node}>
+                  {index > 0 && ', '}
+                  <Name of={node} />
+                </span>
+              ))}
+              {nodes.length > 5 && ' …'}
+            </td>
           </tr>
         ))}
       </Table>

@@ -56,7 +56,7 @@ export function ServicePane({ serviceKey, onClose }: Properties): JSX.Element {
 }
 
 function Service({ of: service, version }: { readonly of: ServiceDetail; readonly version: number }): JSX.Element {
-  const { unplanned, nothing, shortfalls, portCount, slices, sliceCount } = service;
+  const { unplanned, nothing, shortfalls, leftOut, portCount, slices, sliceCount } = service;
   return (
     <>
       {unplanned.map(({ family, reason }) => (
@@ -66,6 +66,9 @@ function Service({ of: service, version }: { readonly of: ServiceDetail; readonl
       ))}
       {shortfalls.map((text) => (
         <Trouble key={text}>{text}</Trouble>
+      ))}
+      {leftOut.map((text) => (
+        <Trouble key={text}>Left out: {text}</Trouble>
       ))}
       {nothing !== null && <p>{nothing}</p>}
       <Object of={service} />

@@ -29,6 +29,9 @@ const SORTS: readonly (readonly [sort: ServiceSort, text: string])[] = [
   ['endpoints', 'Fewest endpoints'],
   ['most-endpoints', 'Most endpoints'],
   ['problems', 'Worst problem'],
+  ['endpoint', 'Endpoint address'],
+  ['node', 'Node'],
+  ['pod', 'Pod'],
 ];
 
 /** What the address asks for; what it cannot ask for is left out. */

@@ -1,0 +1,25 @@
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { tableParts } from '../plan/text.js';
+import type { RunningProcess } from './running-process.js';
+
+/** So much is printed before others have their turn: about a millisecond. */
+const AT_ONCE = 1 << 15;
+
+/** The forwarding table as `pointsman plan` prints it, unsorted. What changes meanwhile is in it as it was, or as it becomes. */
+export function planStream(running: Pick<RunningProcess, 'families'>): Readable {
+  return Readable.from(planTexts(running));
+}
+
+async function* planTexts({ families }: Pick<RunningProcess, 'families'>): AsyncGenerator<string, void, void> {
+  let text = '';
+  for (const { table } of families)
+    for (const lines of tableParts(table)) {
+      for (const line of lines) text += `${line}\n`;
+      if (text.length < AT_ONCE) continue;
+      yield text;
+      text = '';
+      await turn();
+    }
+  if (text !== '') yield text;
+}
