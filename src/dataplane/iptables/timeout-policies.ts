@@ -16,7 +16,7 @@ import { CHAIN, POLICY_NAME } from './names.js';
 import { policyNamed, usePolicy } from './retry.js';
 
 /** Refusals that say nothing of what the kernel has. */
-const PASSING: readonly (string | null)[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR', 'EPERM'];
+const PASSING: readonly (string | null)[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR', 'EPERM', 'ETIMEDOUT'];
 
 export interface TimeoutPoliciesOptions {
   readonly addon: TimeoutsAddon;
@@ -78,7 +78,9 @@ export class TimeoutPolicies {
       return this.isLacking ? null : losses;
     } catch (error) {
       if (!isNativeError(error) || PASSING.includes(error.errno)) throw error;
-      this.giveUp(`this kernel has no timeout policies (CONFIG_NF_CT_NETLINK_TIMEOUT): ${messageOf(error)}`);
+      // Programs that cannot begin with table raw name no line of it.
+      if (error.code === 'ERR_IPTABLES') this.giveUp(this.untaken(messageOf(error)));
+      else this.giveUp(`this kernel has no timeout policies (CONFIG_NF_CT_NETLINK_TIMEOUT): ${messageOf(error)}`);
       return null;
     }
   }
@@ -124,13 +126,17 @@ export class TimeoutPolicies {
     return new Map(own.map((policy) => [policy.name, policy]));
   }
 
+  private untaken(reason: string): string {
+    return `iptables (${this.options.flavor}) does not take -j CT --timeout in table raw: ${reason}`;
+  }
+
   private async tryRule(name: string, listing: readonly IptablesChainListing[]): Promise<void> {
     const { iptables, family, flavor } = this.options;
     const isUsed = listing.some(({ table, name: chain }) => table === 'raw' && chain === CHAIN.retry);
     const word = name.charAt(1).toLowerCase() === 't' ? 'tcp' : 'udp';
     const refused = isUsed ? null : await tryRule(iptables, family, flavor, `-p ${word} ${usePolicy(name)}`, 'raw');
     if (refused === null) this.isPossible = true;
-    else this.giveUp(`iptables (${flavor}) does not take -j CT --timeout in table raw: ${refused}`);
+    else this.giveUp(this.untaken(refused));
   }
 }
 

@@ -206,6 +206,7 @@ t.test('with nothing said of the node a Service alone brings the rules, and take
 
 const LACKING: readonly (readonly [string, Partial<FakeIptables>, RegExp])[] = [
   ['the kernel has no policies', { policies: null }, /CONFIG_NF_CT_NETLINK_TIMEOUT/],
+  ['the kernel has no table raw', { hasRaw: false }, /iptables \(nft\) does not take .*: no table: raw/],
   ['the programs do not know the target', { programsTime: false }, /iptables \(nft\) does not take -j CT --timeout/],
   ['table raw refuses the rules', { refuses: (rule) => rule.startsWith('raw KUBE-RETRY-TCP') }, /table raw is refused/],
 ];

@@ -62,6 +62,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
   policies: Map<string, TimeoutPolicy> | null = new Map<string, TimeoutPolicy>();
   /** What the kernel answers to any question about policies. */
   policyFault: string | null = null;
+  /** Whether the kernel has table raw. */
+  hasRaw = true;
   /** Whether the programs know `-j CT --timeout`. */
   programsTime = true;
   /** Whether the programs know `-m nfacct`. */
@@ -185,6 +187,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
     this.changes++;
     const fault = this.take('restore');
     const { family, flavor, operations } = transaction;
+    if (!this.hasRaw && operations.some(({ table }) => table === 'raw')) throw refusal('no table', 'raw');
     const tables = [...new Set(operations.map(({ table }) => table))];
     const refused = { refuse: tables[0], 'refuse-last': tables.at(-1), 'lose-ack': undefined, none: undefined };
     for (const table of tables) {
