@@ -108,7 +108,7 @@ function printSource({ sender, address, interface: name, kind }: ExplainedSource
     other: 'neither a pod by the local detector nor the node',
   };
   const who =
-    sender.type === 'external' ? 'an external client' : (address ?? (sender.type === 'node' ? 'node' : 'anybody'));
+    sender.type === 'external' ? 'an external client' : (address ?? (sender.type === 'node' ? 'node' : 'any client'));
   return `${who}${name === null ? '' : ` through ${name}`}: ${kinds[kind]}`;
 }
 

@@ -292,8 +292,8 @@ export interface ExplainStep {
   readonly id: string;
   /** A word or two. */
   readonly title: string;
-  /** `goes-on`: the packet passes; `ends`: this decides against it; `told`: nothing is decided here; `warning`: something is not as it should be. */
-  readonly outcome: 'goes-on' | 'ends' | 'told' | 'warning';
+  /** `goes-on`: the packet passes; `ends`: this decides against it; `info`: nothing is decided here; `warning`: something is not as it should be. */
+  readonly outcome: 'goes-on' | 'ends' | 'info' | 'warning';
   /** Sentences. */
   readonly lines: readonly string[];
   /** Only for the step of endpoints: all of them, those used first; at most 1000. */

@@ -341,7 +341,7 @@ t.test('explain of the sender', (t) => {
   t.match(prefixes.say('cbr0', CLUSTER_IP, 'note'), [/pods are recognised by their address/]);
   t.same(prefixes.say('10.0.0.7%cbr0', CLUSTER_IP, 'source'), ['10.0.0.7 through cbr0: a pod by the local detector']);
   t.same(prefixes.say('cbr0', CLUSTER_IP, 'source'), [
-    'anybody through cbr0: neither a pod by the local detector nor the node',
+    'any client through cbr0: neither a pod by the local detector nor the node',
   ]);
   t.equal(kind(new Scene(endpoints, {}, { addresses: [address('10.3.3.3')] }), 'node'), 'pod', 'NF-36');
   const nobody = new Scene(endpoints, {}, { addresses: [] });

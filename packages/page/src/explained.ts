@@ -78,16 +78,16 @@ function outcomeOf({ verdict, kernel, frontend }: ExplainedPacket, subject: stri
     case 'ranges':
       return because === 'source-range' ? 'ends' : 'goes-on';
     case 'endpoints':
-      if (because === 'source-range') return 'told';
+      if (because === 'source-range') return 'info';
       return verdict.type === 'forward' ? 'goes-on' : 'ends';
     case 'kernel':
-      return kernel.agrees === null ? 'told' : kernel.agrees ? 'goes-on' : 'warning';
+      return kernel.agrees === null ? 'info' : kernel.agrees ? 'goes-on' : 'warning';
     case 'conflict':
     case 'quarantined':
     case 'pending':
     case 'in the way':
       return 'warning';
     default:
-      return 'told';
+      return 'info';
   }
 }

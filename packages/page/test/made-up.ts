@@ -232,7 +232,7 @@ export function explanation(to: string, from: string, isPending = false): Explai
       {
         id: 'policy',
         title: 'Policy',
-        outcome: isDropped ? 'ends' : 'told',
+        outcome: isDropped ? 'ends' : 'info',
         lines: ['externalTrafficPolicy Local: endpoints on this node only'],
         ...nothing,
       },
@@ -244,7 +244,7 @@ export function explanation(to: string, from: string, isPending = false): Explai
         endpoints: ENDPOINTS,
         moreEndpoints: 12,
       },
-      { id: 'masquerade', title: 'Masquerade', outcome: 'told', lines: ['yes: it comes from outside'], ...nothing },
+      { id: 'masquerade', title: 'Masquerade', outcome: 'info', lines: ['yes: it comes from outside'], ...nothing },
       ...(isPending
         ? [
             {

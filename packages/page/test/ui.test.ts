@@ -432,12 +432,12 @@ t.test('explain, step by step', async (t) => {
   t.same(
     answer.steps.map(({ id, outcome }) => [id, outcome]),
     [
-      ['source', 'told'],
+      ['source', 'info'],
       ['service', 'goes-on'],
-      ['policy', 'told'],
+      ['policy', 'info'],
       ['endpoints', 'goes-on'],
-      ['masquerade', 'told'],
-      ['kernel', 'told'],
+      ['masquerade', 'info'],
+      ['kernel', 'info'],
     ],
   );
   t.match(answer.steps[3]?.endpoints, [{ used: true }, { used: false, reason: 'not ready' }]);

@@ -34,7 +34,7 @@ export class IssuerKeys {
     const age = this.clock.now() - this.askedAt;
     if (this.keys === null) await this.ask();
     else if (age >= FRESH_MS) void this.ask().catch(() => undefined);
-    if (this.keys === null) throw new Error('the issuer has not told its keys');
+    if (this.keys === null) throw new Error('the issuer has not published its keys');
     return this.keys;
   }
 

@@ -193,7 +193,7 @@ function Answer({ of: { outcome, headline, steps, text } }: { readonly of: Expla
 const WORDS: Readonly<Record<ExplainStep['outcome'], string>> = {
   'goes-on': 'goes on',
   ends: 'decides',
-  told: '',
+  info: '',
   warning: 'look here',
 };
 

@@ -28,7 +28,8 @@ export function TrafficSection({ of: { ports, traffic } }: { readonly of: Servic
     return (
       <Section title="Traffic" aside="on this node, since the process counts">
         <p class="quiet">
-          Nothing has gone through {ports.length === 1 ? 'its port' : 'any of its ports'}, or it is not told apart.
+          Nothing has gone through {ports.length === 1 ? 'its port' : 'any of its ports'}, or it has no counters of its
+          own.
         </p>
       </Section>
     );
