@@ -264,12 +264,12 @@ t.test('foreign rules show', async (t) => {
     'ip',
     TABLE,
     'x',
-    'limit rate 5/second tcp dport { 80, 81 } accept',
+    'quota over 10 mbytes limit rate 5/second tcp dport { 80, 81 } accept',
   ]);
   t.equal(status, 0);
   const listing = await addon.nftList('ip', TABLE, []);
   const chain = listing?.chains.find((each) => each.name === 'x');
-  t.match(chain?.rules, [/^\[unknown\(limit\) 0x[0-9a-f]+\] .*\[lookup sreg 1 set __set0\]/]);
+  t.match(chain?.rules, [/^\[unknown\(quota\) 0x[0-9a-f]+\] \[limit rate 5 .*\[lookup sreg 1 set __set0\]/]);
 });
 
 t.test('listings under change by others are whole', async (t) => {
