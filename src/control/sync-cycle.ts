@@ -257,7 +257,8 @@ export class SyncCycle {
     progress.take();
     for (const { family } of this.families) observers.took(family);
     // What a mode begins with is whole: it may be all that forwards.
-    const most = this.families.every(({ isComplete }) => isComplete) ? MOST_ENTRIES : Infinity;
+    const isDivided = this.settings.traits.dividesChanges && this.families.every(({ isComplete }) => isComplete);
+    const most = isDivided ? MOST_ENTRIES : Infinity;
     return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges(), most };
   }
 

@@ -56,6 +56,7 @@ export const ANY_NODE: PlanSettings = {
     prefersLocal: false,
     servesLocalhost: false,
     retriesAttempts: 'none',
+    dividesChanges: true,
     balancesOnly: false,
   },
   nodeName: '',

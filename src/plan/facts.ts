@@ -22,6 +22,8 @@ export interface ModeTraits {
    * affinity, or none.
    */
   readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
+  /** A change costs the kernel what it consists of, so that a very large one is made in parts. Otherwise each part would cost about what all of it does. */
+  readonly dividesChanges: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
   /**

@@ -13,6 +13,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     retriesAttempts: 'without-affinity',
+    dividesChanges: false,
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
     balancesOnly: false,

@@ -28,6 +28,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
     retriesAttempts: 'none',
+    dividesChanges: true,
     prefersLocal: true,
     servesLocalhost: false,
     balancesOnly: false,

@@ -15,6 +15,7 @@ export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     retriesAttempts: 'none',
+    dividesChanges: true,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: true,

@@ -12,6 +12,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     guardsClusterAddresses: true,
     guardsServiceAddresses: false,
     retriesAttempts: 'all',
+    dividesChanges: true,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: false,

@@ -24,6 +24,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     retriesAttempts: 'without-affinity',
+    dividesChanges: false,
     servesLocalhost: true,
     balancesOnly: false,
     shares: 'weights',

@@ -20,6 +20,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     retriesAttempts: 'none',
+    dividesChanges: true,
     servesLocalhost: false,
     balancesOnly: true,
     endpointLimits: { internal: 64, external: 64 },
