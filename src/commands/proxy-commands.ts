@@ -128,7 +128,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     operands: '[SERVICE…]',
     about: [
       'From a network namespace of its own, and from this node: cluster IPs, node ports, load balancer addresses and each endpoint, TCP and UDP, both families. Without a Service the running proxy serves one of the test itself for as long as the test lasts, with addresses of 198.18.0.0/15 and 2001:2::/48, and its server tells which source it sees.',
-      'It needs root and CAP_SYS_ADMIN, as in a privileged pod, and leaves nothing behind, also when it is killed. What could not be tried is listed with the reason.',
+      'It leaves nothing behind, also when it is killed. Its namespaces need root and CAP_SYS_ADMIN, as in a privileged pod. Without these Services that are named are tried from this node alone, and those of clients outside and of the test itself are not. What could not be tried is listed with the reason.',
     ],
     examples: [
       { line: 'pointsman selftest', says: 'whether this node forwards at all' },

@@ -50,11 +50,12 @@ async function rowsOf(scene: Scene, ...words: readonly string[]): Promise<readon
   return JSON.parse(stdout) as readonly SelftestRow[];
 }
 
-/** What a test could leave behind, the order of a set's elements apart. */
+/** What a test could leave behind, but for the order of a set's elements, times of listings and what packets count. */
 async function traces({ lab, proxy }: Scene): Promise<string> {
   const links = await lab.output('node', ['ip', '-o', 'link']);
   const names = links.split('\n').map((line) => line.split(/[:@]/)[1] ?? '');
-  return [...names, ...(await proxy.rules()).split('\n')].sort().join('\n');
+  const rules = (await proxy.rules()).split('\n').filter((line) => !line.startsWith('# '));
+  return [...names, ...rules.map((line) => line.replace(/\[\d+:\d+\]/, ''))].sort().join('\n');
 }
 
 /** Waits until everything is as it was before. */
@@ -163,4 +164,15 @@ t.test('without the privilege', async (t) => {
   t.equal(status, 2);
   t.match(stdout, /^skipped +packets of a client .* it takes CAP_SYS_ADMIN, as in a privileged pod$/m);
   t.match(stdout, /^0 passed, 0 failed, 2 skipped$/m);
+  const words = ['selftest', 'web', '-o', 'json', '--status-socket', at.proxy.statusSocket];
+  const named = await at.lab.run('node', [...bound, 'node', PROGRAM, ...words]);
+  t.equal(named.status, 0);
+  const rows = JSON.parse(named.stdout) as readonly SelftestRow[];
+  const tried = rows.filter(({ result }) => result === 'passed');
+  t.ok(tried.length > 0 && tried.every(({ from }) => from === 'node'), 'a Service that is named: from the node');
+  t.match(
+    rows.find(({ what }) => what === 'packets of a client outside this node'),
+    { result: 'skipped', text: /it takes CAP_SYS_ADMIN/ },
+    'and it is said what was not tried',
+  );
 });
