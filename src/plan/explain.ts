@@ -224,13 +224,16 @@ function ofService(
   const prefersLocal = settings.traits.prefersLocal && (frontend.localEndpoints?.count ?? 0) > 0;
   const { traits } = settings;
   const isLocalAlone = hasLocalAlone(traits, frontend.kind, policies.external, service);
-  const applied = internal ? value : local || prefersLocal || isLocalAlone ? 'Local' : 'Cluster';
+  const usual = internal ? value : local || prefersLocal || isLocalAlone ? 'Local' : 'Cluster';
   const slices = snapshot.slicesOf(`${service.namespace}/${service.name}`);
   const facts = selectionFacts(nodeFacts(settings, snapshot.node(settings.nodeName)), service, settings);
-  const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, {
-    policy: applied,
-    onePort: traits.balancesOnly,
-  });
+  const examine = (policy: 'Local' | 'Cluster'): ReturnType<typeof examineEndpoints> =>
+    examineEndpoints(frontend.family, port, slices, facts, { policy, onePort: traits.balancesOnly });
+  const hasLocal = (frontend.localEndpoints?.count ?? 0) > 0;
+  // As frontends are planned: the node's own serve those from here where policy Cluster leaves none.
+  const isNowhereElse = hasLocal && examine(usual).endpoints.every(({ excluded }) => excluded !== null);
+  const applied = isNowhereElse ? 'Local' : usual;
+  const { endpoints, skipped } = examine(applied);
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
     endpoints: endpoints

@@ -293,7 +293,9 @@ class ServicePlanner {
     const balance = this.balanceOf(port);
     const selection = this.spilled(selected, balance);
     const { traits } = this.settings;
-    const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
+    // Where the node's own have weight alone, such as one that ends beside others of weight 0, whoever comes from here goes where the others go.
+    const isNowhereElse = selection.cluster.count === 0;
+    const prefersLocal = policies.externalLocal && (traits.prefersLocal || isNowhereElse) && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
       this.frontend(kind, address, port, {
         endpoints:
