@@ -12,7 +12,10 @@ function small(number: number): Row {
 }
 
 /** A world in which everything there is is in the kernel, and what its syncs acknowledge. */
-async function startedWith(settings: ReturnType<typeof planSettings>, ...rows: readonly Row[]): Promise<{
+async function startedWith(
+  settings: ReturnType<typeof planSettings>,
+  ...rows: readonly Row[]
+): Promise<{
   readonly made: ReturnType<typeof world>;
   /** Of IPv4: how long each commit took. */
   readonly commits: number[][];
