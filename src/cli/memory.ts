@@ -72,6 +72,12 @@ export function limitMemory(): void {
   for (const option of v8Options('load')) setFlagsFromString(option);
 }
 
+/** The same for a process that answers from its first moment on: answers would wait for a collection in one step. */
+export function limitMemoryOfServer(): void {
+  limitMemory();
+  if (isKnownNode()) setFlagsFromString('--incremental-marking');
+}
+
 /** Makes ready for the first load. Not before the program's files are read: V8 takes what was compiled with the options only that it had then. */
 export function prepareLoad({ host, addon }: Machine): void {
   limitMemory();

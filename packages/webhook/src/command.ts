@@ -5,6 +5,7 @@ import { Webhook } from './webhook.js';
 import { systemClock } from '../../../src/base/clock.js';
 import { messageOf } from '../../../src/base/error-message.js';
 import { systemWallClock } from '../../../src/base/timestamp.js';
+import { limitMemoryOfServer } from '../../../src/cli/memory.js';
 import { refusal } from '../../../src/commands/given.js';
 import { printHelp } from '../../../src/commands/help.js';
 import { WEBHOOK } from '../../../src/commands/webhook.js';
@@ -49,6 +50,7 @@ export async function webhook(argv: readonly string[], onSignal: OnSignal): Prom
 }
 
 async function serve(options: WebhookOptions, log: Logger, onSignal: OnSignal): Promise<number> {
+  limitMemoryOfServer();
   const clock = systemClock;
   const wallClock = systemWallClock();
   let end: (status: number) => void = () => undefined;

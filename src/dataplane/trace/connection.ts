@@ -138,15 +138,17 @@ async function lossOf(
 }
 
 function wayOf({ kind, steps }: Passage, own: string): readonly TracedChain[] {
-  return steps
-    .filter((step) => !isOwnStep(step, own) && (step.chains.length > 0 || step.verdict === 'drop'))
-    // Counts attempts for explain.
-    .filter(({ table }) => !table.endsWith(` ${ATTEMPTS_TABLE}`))
-    .map(({ hook, priority, table, base, chains, verdict }) => ({
-      direction: kind,
-      ...{ hook, priority, table, verdict },
-      chains: chains[0] === base ? chains : [base, ...chains],
-    }));
+  return (
+    steps
+      .filter((step) => !isOwnStep(step, own) && (step.chains.length > 0 || step.verdict === 'drop'))
+      // Counts attempts for explain.
+      .filter(({ table }) => !table.endsWith(` ${ATTEMPTS_TABLE}`))
+      .map(({ hook, priority, table, base, chains, verdict }) => ({
+        direction: kind,
+        ...{ hook, priority, table, verdict },
+        chains: chains[0] === base ? chains : [base, ...chains],
+      }))
+  );
 }
 
 /** Whether headers changed between two reports of the trace itself with nothing reported in between that could have done so. */
