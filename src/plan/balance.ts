@@ -111,7 +111,7 @@ export function printBy(by: BalanceBy): string {
   return by;
 }
 
-/** Facts to select endpoints by: where connections spill over, hints for zones leave none out, and shares say the rest. */
+/** Facts that select endpoints: where connections spill over, zone hints exclude no endpoint, and shares decide the rest. */
 export function selectionFacts(
   node: NodeFacts,
   { balance }: Pick<ServiceRow, 'balance'>,

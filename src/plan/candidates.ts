@@ -21,7 +21,7 @@ export interface Candidate {
   readonly zone: string | null;
 }
 
-/** Of a Service port: slices name its endpoints' port by the same name and protocol, whatever its number. */
+/** Of a Service port: slices name its endpoints' port by the same name and protocol, with any number. */
 export type PortName = Pick<ServicePortRow, 'name' | 'protocol'>;
 
 /** A slice of the Service without endpoints for the port. */

@@ -204,7 +204,7 @@ function sourceProblems(
   const rest = { rule: 'source-ranges', path, value } as const;
   return plans.flatMap(({ family }): readonly ClaimProblem[] => {
     const own = loadBalancerSourceRanges.filter((range) => familyOf(range) === family);
-    // Behaviour SV-06: a list without any range of the family admits everybody.
+    // Behaviour SV-06: a list without any range of the family admits every client.
     if (own.length === 0 && value !== '')
       return [
         { ...rest, problem: `have none of ${family}, so every client is admitted over ${family}`, standing: 'due' },

@@ -25,7 +25,7 @@ export type ResetPolicy = 'off' | 'removed' | 'service';
 
 /** What resets depend on beside Services and slices. */
 export interface ResetSettings {
-  /** Whether connections of Services that say nothing of it are reset; absent: they are not. */
+  /** Whether connections of Services that do not configure this are reset; absent: they are not. */
   readonly resetRemovedEndpoints?: boolean;
   readonly localDetection: LocalDetection;
   readonly nodeName: string;
@@ -60,8 +60,9 @@ export interface ServiceEndpoint {
 }
 
 /**
- * Which endpoints of one family are certainly gone, so that whoever is connected to them may be told. Endpoints that are not ready, terminating without a
- * limit, or left out by policies and hints stay in their slices, and so are never among them. Times are milliseconds of the caller's clock.
+ * Which endpoints of one family are certainly gone, so that their connected clients may be notified. Endpoints stay in
+ * their slices while they are not ready, terminate without a limit, or are left out by policies and hints. So they are
+ * never among the departures. Times are milliseconds of the caller's clock.
  */
 export class Departures {
   private readonly known = new Map<string, Departure>();
@@ -101,8 +102,8 @@ export class Departures {
   }
 
   /**
-   * Departures that nobody has seen, as while no process ran, from what connections go to. Without the slice only an address in the pods' range is known as a
-   * pod's.
+   * Derives departures that were not observed, such as those while no process ran, from the destinations of connections.
+   * Without the slice, only an address in the pods' range is known to be a pod's.
    */
   derive(found: Iterable<ServiceEndpoint>, now: number): void {
     const ranges = this.podRanges();
@@ -124,7 +125,7 @@ export class Departures {
       if (!staying.has(address)) this.add({ cause: 'removed', address, service: null, ...absence });
   }
 
-  /** Whether {@link derive} can tell anything. */
+  /** Whether {@link derive} can find anything. */
   get derives(): boolean {
     if (this.podRanges().length > 0) return true;
     for (const service of this.snapshot.services())

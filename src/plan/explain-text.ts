@@ -14,7 +14,7 @@ export function paragraph(subject: string, lines: readonly string[]): string[] {
   return lines.map((line, index) => `${(index === 0 ? subject : '').padEnd(INDENT)}${line}`);
 }
 
-/** What an explanation says on one subject. */
+/** The lines of an explanation on one subject. */
 export interface Paragraph {
   readonly subject: string;
   readonly lines: readonly string[];
@@ -150,7 +150,7 @@ function printUse(endpoint: ExplainedEndpoint): string {
   return `${endpoint.excluded === null ? `used${share}` : 'not used'}${reason === null ? '' : `: ${reason}`}`;
 }
 
-/** Why an endpoint is not used, or why although it is not ready; null: there is nothing to say. */
+/** Why an endpoint is not used, or why it is used although it is not ready; null: neither applies. */
 export function endpointReason({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpoint): string | null {
   if (excluded === null) return conditions.includes('ready') ? null : 'terminating, and none is ready';
   const exclusions: Readonly<Record<Exclusion, string>> = {

@@ -107,8 +107,8 @@ export interface ExplainedEndpoint {
 }
 
 /**
- * Explains what the forwarding table says of a packet by what the sources say of its Service. Pure; calls the functions that plan, so the reasons are those of
- * the decision. Walks the whole table: too slow to be called for every change.
+ * Explains the forwarding table's decision on a packet by the sources' rows of its Service. Pure. It calls the functions
+ * that plan, so its reasons are those of the decision. It walks the whole table: too slow to be called for every change.
  *
  * @param localAddresses every address of the node.
  */
@@ -209,7 +209,7 @@ function ofService(
 ): OfService {
   const { frontend, local } = trace;
   const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
-  // What the sources say of a Service that cannot be planned is not where its frontends are from.
+  // The frontends of a Service that cannot be planned do not come from its present rows in the sources.
   if (frontend === null || isBehind(table, serviceOf(frontend))) return nothing;
   const [service, port] = servicePortOf(snapshot, frontend);
   if (service === null || port === null) {

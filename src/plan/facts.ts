@@ -15,11 +15,14 @@ export interface ModeTraits {
    * node is not to be found there (VD-17, IV-23).
    */
   readonly guardsServiceAddresses: boolean;
-  /** An address has one list of endpoints for everybody: with external policy Local those on this node, and where there are none all of them, for pods and the node itself (IV-03). */
+  /**
+   * An address has one list of endpoints for all clients, pods and the node itself included (IV-03). With external policy
+   * Local the list has the endpoints on this node, or all endpoints if there are none here.
+   */
   readonly prefersLocal: boolean;
   /**
-   * Which attempts go to another endpoint when theirs does not answer, where the settings or the Service say so: of all Services, of those without session
-   * affinity, or none.
+   * Which attempts go to another endpoint when theirs does not answer, if the settings or the Service ask for it: those of
+   * all Services, of Services without session affinity, or none.
    */
   readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
   /** A change costs the kernel what it consists of, so that a very large one is made in parts. Otherwise each part would cost about what all of it does. */
@@ -27,8 +30,9 @@ export interface ModeTraits {
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
   /**
-   * The platform spreads connections over endpoints and does nothing else (WK-07, WK-09): it refuses and drops none, admits every source, and translates sources
-   * as it likes. It knows TCP and UDP. An address has one list of endpoints for everybody, which is of one port; node ports answer on every address of the node.
+   * The platform spreads connections over endpoints and does nothing else (WK-07, WK-09): it refuses and drops none, admits
+   * every source, and translates sources as it likes. It knows TCP and UDP. An address has one list of endpoints for all
+   * clients, and the list is of one port. Node ports answer on every address of the node.
    */
   readonly balancesOnly: boolean;
   /** How connections are shared where it is asked for: by tables of slots, by weights without hashing, or by schedulers that do both. Absent: always equally. */
@@ -57,7 +61,7 @@ export interface PlanSettings {
   readonly balance?: BalanceSettings;
   /** Of the whole node. */
   readonly retryTimes: RetryTimes;
-  /** Whether connections of Services that say nothing of it are reset when their endpoint is gone. Absent: they are not. */
+  /** Whether connections of Services that do not configure this are reset when their endpoint is gone. Absent: they are not. */
   readonly resetRemovedEndpoints?: boolean;
 }
 

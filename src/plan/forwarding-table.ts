@@ -28,9 +28,11 @@ interface Claim {
 }
 
 /**
- * All Services' plans of one family. A Service claims a frontend: an address and port. Of several claims on one frontend one holds it, and the others wait:
- * first comes a cluster IP, which the API gave to one Service alone; then an address from a load balancer's status; then an external IP, which any user may
- * name, and which on an address of this node comes after a node port of another Service. Among claims of one kind the oldest Service wins, whatever the order in which they came. Work per change is proportional to the Service that changed.
+ * All Services' plans of one family. A Service claims a frontend: an address and port. Of several claims on one frontend
+ * one holds it, and the others wait. A cluster IP comes first: the API gave it to one Service alone. Then comes an address
+ * from a load balancer's status, then an external IP, which any user may name. On an address of this node an external IP
+ * comes after a node port of another Service. Among claims of one kind the oldest Service wins, in any order of arrival.
+ * Work per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -152,14 +154,14 @@ export class ForwardingTable implements FamilyTable {
     return this.waitingCount;
   }
 
-  /** Differs from what it was before when conflicts or shortfalls may differ. */
+  /** Changes when conflicts or limitations may have changed. */
   get findingsVersion(): number {
     return this.findingChanges;
   }
 
   /**
-   * Conflicts that a Service has if it asks for this, whatever it asks for now, and which side it is on: at most one for each frontend, with the first of the
-   * other Services. Changes nothing.
+   * Conflicts that a Service would have with this plan, independent of its current one, and its side in each. At most one
+   * for each frontend, with the first of the other Services. Changes nothing.
    */
   *conflictsOf(plan: ServicePlan): IterableIterator<{ readonly conflict: Conflict; readonly own: 'winner' | 'loser' }> {
     for (const frontend of plan.frontends) {

@@ -11,7 +11,7 @@ export function frontendKey(address: IPAddress | null, port: number, protocol: P
   return `${printEndpoint(address, port)}/${protocol}`;
 }
 
-/** Whether a key is of a node port, at whatever address. */
+/** Whether a key is of a node port, at any address. */
 export function isNodePortKey(key: FrontendKey): boolean {
   return key.startsWith(`${NODE_PORT}:`);
 }

@@ -51,7 +51,7 @@ export class Planner {
     return due.length === 0 ? null : Math.min(...due);
   }
 
-  /** Other settings for the same node, from the next update on. Where they say the same nothing is planned for them. */
+  /** Other settings for the same node, from the next update on. Equal settings cause no planning. */
   setSettings(settings: PlanSettings): void {
     if (!sameSettings(settings, this.settings)) this.revision++;
     this.settings = settings;
@@ -68,15 +68,18 @@ export class Planner {
   }
 
   /**
-   * Plans what changed, step by step: between two steps each Service is as it was or as it is to be, and the state and the settings may change. Each change
-   * of the state from then on has to be planned again, whether or not it was seen. A plan that is not brought to its end is made up for by the next one.
-   * A Service that cannot be planned keeps no other from it, and is tried again with the next plan.
+   * Plans changes step by step. Between two steps each Service has its old or its new plan, and the state and the settings
+   * may change. Each change of the state from then on has to be planned again, whether or not this plan saw it. If a plan is
+   * abandoned, the next one makes up for it. A Service that cannot be planned does not block other Services, and is tried
+   * again with the next plan.
    *
-   * Only a plan of changes is divided: not while a source is not synced, as what the tables do not name is told from what they name.
+   * Only a plan of changes is divided. It is not divided while a source is not synced: what the tables do not name is then
+   * derived from what they name.
    *
-   * @param most so many entries, of all Services that changed, are planned; what is beyond is {@link ForwardingTable.deferred} to the next plan.
-   * @returns why, one for each; null: settings changed, so that this plan is given up.
-   * @throws when that is all that can be said; the changes are not lost.
+   * @param most the limit of planned entries of all changed Services; the rest is {@link ForwardingTable.deferred} to the
+   *   next plan.
+   * @returns one error for each failed Service; null: settings changed, so this plan is abandoned.
+   * @throws when it cannot return errors one by one; the changes are not lost.
    */
   *plan(snapshot: Snapshot, changes: StateChanges, most = Infinity): Generator<undefined, readonly Error[] | null> {
     const { revision } = this;

@@ -1,7 +1,7 @@
 import { familyOf, parseAddress, type IPAddress } from '../base/ip.js';
 import { isPort, parseProtocol, type Protocol } from '../base/protocol.js';
 
-/** Who sends: some client outside the cluster, this node itself, whoever is behind an interface, or an address. */
+/** The sender: a client outside the cluster, this node itself, any client behind an interface, or an address. */
 export type Sender =
   | { readonly type: 'external' | 'node' }
   | { readonly type: 'interface'; readonly name: string }
@@ -22,16 +22,16 @@ export interface Question {
 
 /** What a destination names in place of an address: a Service, or a port of it. */
 export interface NamedTarget {
-  /** Null: it is not said. */
+  /** Null: not specified. */
   readonly namespace: string | null;
   readonly name: string;
-  /** A number or a name; null: it is not said. */
+  /** A number or a name; null: not specified. */
   readonly port: string | null;
-  /** Null: it is not said. */
+  /** Null: not specified. */
   readonly protocol: Protocol | null;
 }
 
-/** Schemes whose ports everybody knows. */
+/** Schemes with well-known ports. */
 const SCHEME_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
 /**

@@ -4,7 +4,8 @@ import type { ModeTraits } from './facts.js';
 import type { FrontendPlan } from './types.js';
 
 /**
- * When attempts to a frontend of a Service port go to another endpoint, where that is not what the node's times say of it; 0: never.
+ * After how many seconds attempts to a frontend of a Service port go to another endpoint; 0: never. Null: the node's times
+ * apply.
  *
  * @param number the frontend's port.
  */
@@ -16,7 +17,7 @@ export function retrySeconds(
   retries: ModeTraits['retriesAttempts'],
 ): number | null {
   if (retries === 'none' || protocol === 'SCTP') return null;
-  // By a node port nothing tells that it is for DNS.
+  // A node port does not show whether it is for DNS.
   const ofPort = protocol === 'TCP' ? times.tcp : port === DNS_PORT ? times.dns : null;
   const isLeft = retries === 'without-affinity' && service.affinitySeconds !== null;
   const asked = (protocol === 'TCP' ? service.connectRetry : service.udpRetry) ?? ofPort ?? 0;
@@ -33,7 +34,7 @@ export function retryOf(
   return seconds === 0 ? null : seconds;
 }
 
-/** Where nothing else is said. */
+/** The node's default. */
 function timeOf(protocol: ServicePortRow['protocol'], port: number, { tcp, dns }: RetryTimes): number | null {
   if (protocol === 'TCP') return tcp;
   return protocol === 'UDP' && port === DNS_PORT ? dns : null;

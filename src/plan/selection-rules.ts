@@ -11,13 +11,13 @@ export interface Selection {
   readonly local: EndpointList;
   /** Whether any endpoint anywhere could serve: decides between reject (no) and drop (yes, but not here). */
   readonly any: boolean;
-  /** Every serving endpoint, whatever the policies. */
+  /** Every serving endpoint, independent of policies. */
   readonly serving: EndpointList;
   /** Addresses in `cluster` or `local` of endpoints on this node, or on no node that we know of. */
   readonly hairpin: ReadonlySet<IPAddress>;
   /** Those of them that are on this node. */
   readonly own: ReadonlySet<IPAddress>;
-  /** Addresses of endpoints on this node that are ready, whatever the policies (behaviour SH-04). */
+  /** Addresses of endpoints on this node that are ready, independent of policies (behaviour SH-04). */
   readonly readyHere: ReadonlySet<IPAddress>;
   /** Ports of endpoints that are left out for them; see {@link PolicyUse.onePort}. */
   readonly otherPorts: ReadonlySet<number>;

@@ -225,7 +225,7 @@ class AddressSets {
   }
 }
 
-/** For the many ports that have none here; nobody adds to it. */
+/** Shared by the many ports that have no endpoints here; never modified. */
 const NOWHERE = new AddressSets();
 
 /** The one port that each list has, where it may have one only. */

@@ -32,12 +32,12 @@ import type {
 } from './types.js';
 
 /**
- * What one Service asks of one family on this node: a function of its arguments alone. Null when the Service has nothing in this family
- * (behaviour SV-01: headless, ExternalName, no cluster IP of the family).
+ * The claims of one Service in one family on this node: a function of its arguments alone. Null when the Service has
+ * nothing in this family (behaviour SV-01: headless, ExternalName, no cluster IP of the family).
  *
- * @param key of the Service, for whoever has it: what is planned keeps it.
+ * @param key of the Service, as the caller has it: the plan keeps this string.
  * @param hasSlots whether the node has slots left for it.
- * @param warming how far endpoints of a Service with slow start have come; null: all have come to their weight.
+ * @param warming how far endpoints of a Service with slow start have come; null: all have reached their weight.
  */
 export function planService(
   family: Family,
@@ -107,7 +107,10 @@ function keepsDestination({ balancerFlags }: Pick<ServiceRow, 'balancerFlags'>):
   return (balancerFlags & KEEPS_DESTINATION) !== 0;
 }
 
-/** Whether an external frontend has local endpoints for everybody: where an address has one list, policy Local asks for it, and so do destinations that are kept (WK-05). */
+/**
+ * Whether an external frontend has local endpoints for all clients: where an address has one list, policy Local asks for
+ * it, and so do destinations that are kept (WK-05).
+ */
 export function hasLocalAlone(
   { balancesOnly }: ModeTraits,
   kind: FrontendKind,
@@ -152,7 +155,10 @@ interface Policies {
 }
 
 class ServicePlanner {
-  /** Each address once: of the first kind that has it. A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
+  /**
+   * Each address once, with the first kind that has it. A load balancer address comes before an external one: it may carry
+   * source ranges, which must not be lost.
+   */
   private readonly externalIPs: readonly IPAddress[];
   private readonly balancerAddresses: readonly IPAddress[];
   private readonly balancerSources: readonly IPPrefix[] | null;
@@ -183,7 +189,7 @@ class ServicePlanner {
         ports: service.ports,
         balancerAddresses: this.balancerAddresses,
         externalIPs: this.externalIPs,
-        // With the balancer's own addresses, which some nodes add.
+        // Some nodes add the load balancer's own addresses.
         sourceRanges: ranges.length === 0 ? 0 : ranges.length + this.balancerAddresses.length,
         endpoints: endpointWeight(family, slices),
       },
@@ -198,7 +204,7 @@ class ServicePlanner {
     return clusterIP || nodePort || balancerAddresses + externalIPs > 0 ? kept : null;
   }
 
-  /** What the Service asks for and does not get, whatever the port. */
+  /** Requests of the Service that are not met, independent of the port. */
   ofAllPorts(): Shortfall[] {
     return [...this.leftOut(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
   }
@@ -293,7 +299,8 @@ class ServicePlanner {
     const balance = this.balanceOf(port);
     const selection = this.spilled(selected, balance);
     const { traits } = this.settings;
-    // Where the node's own have weight alone, such as one that ends beside others of weight 0, whoever comes from here goes where the others go.
+    // If only this node's endpoints have weight, clients of the node go where other clients go.
+    // An example is an endpoint that terminates beside others of weight 0.
     const isNowhereElse = selection.cluster.count === 0;
     const prefersLocal = policies.externalLocal && (traits.prefersLocal || isNowhereElse) && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>

@@ -1,7 +1,7 @@
 /*
- * A table of slots says which endpoint each slot leads to: a connection draws a slot, or its client's address is hashed to one. Each endpoint has slots in
- * proportion to its weight. A table depends on endpoints and weights alone, so that every node has the same one, and an endpoint that comes or goes moves few
- * slots beyond its own.
+ * A table of slots maps each slot to an endpoint: a connection draws a slot, or its client's address is hashed to one.
+ * Each endpoint has slots in proportion to its weight. A table depends on endpoints and weights alone, so every node has
+ * the same one. An endpoint that comes or goes moves few slots beyond its own.
  */
 
 import { endpointSize, type EndpointList } from '../base/endpoint-list.js';

@@ -12,9 +12,10 @@ import {
 import { anyContains, type NodeFacts } from './facts.js';
 
 /**
- * Sources that may reach a Service's load balancer addresses, disjoint and sorted; null when all may. A range of length 0 admits all, and so
- * does a list that only has the other family's ranges (behaviour SV-06). Where this node is inside a range, connections from the balancer's
- * own addresses are admitted too: they are the node's hairpin through a locally assigned address (VD-13).
+ * Sources that may reach a Service's load balancer addresses, disjoint and sorted; null when all may. A range of length 0
+ * admits all sources, and so does a list that only has the other family's ranges (behaviour SV-06). If this node is inside
+ * a range, connections from the load balancer's own addresses are admitted too. They are the node's hairpin through a
+ * locally assigned address (VD-13).
  */
 export function admittedSources(
   family: Family,

@@ -114,7 +114,7 @@ function digestOf({ family, packed }: EndpointList, slots: Uint16Array): string 
 /** Room for a name beside the longest kind in the 127 characters that a comment on an nftables element has. */
 const SERVICE_PORT_LIMIT = 114;
 
-/** `namespace/name:port`, cut where the kernel could not tell it back: plan and dump have to read the same. */
+/** `namespace/name:port`, cut at the length that the kernel can return: plan and dump have to read the same. */
 export function printServicePort(servicePort: string): string {
   return servicePort.slice(0, SERVICE_PORT_LIMIT);
 }

@@ -6,7 +6,8 @@ import { frontendKey } from './frontend-key.js';
 import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';
 
 /**
- * What the forwarding table says of the first packet of a connection on this node: what every mode's rules must do with it. Knows of no rules, hooks or sets.
+ * The forwarding table's decision on the first packet of a connection on this node. The rules of every mode must implement
+ * it. Knows of no rules, hooks or sets.
  */
 
 /** A pod by the local detector, an address of the node itself, anything else. An address that is both counts as a pod (NF-36). */
@@ -178,7 +179,7 @@ function seenAs(node: NodePlan, from: SourceKind, { masquerade }: FrontendPlan):
   return from === 'pod' ? 'other' : from;
 }
 
-/** @param from as {@link seenAs} says. */
+/** @param from the result of {@link seenAs}. */
 function masqueradeReason(node: NodePlan, from: SourceKind, { masquerade }: FrontendPlan): MasqueradeReason {
   switch (masquerade) {
     case 'always':

@@ -42,8 +42,8 @@ export interface FrontendPlan {
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
   /**
-   * UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. Where the platform balances by itself, of
-   * every protocol: all endpoints that the slices have, whatever their state.
+   * UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, independent of policies); null for TCP. Where
+   * the platform balances by itself, of every protocol: all endpoints of the slices, in any state.
    */
   readonly flowEndpoints: EndpointList | null;
   /**
@@ -78,9 +78,9 @@ export interface Shares {
 }
 
 /**
- * A client keeps its endpoint whichever frontend of the Service port it uses, as long as the endpoint is in the list that its connection uses. A port
- * has one or two lists, and each has one frontend by whose key clients are remembered: those whose endpoint is in the list, whatever they asked for.
- * The same for all frontends of a port.
+ * A client keeps its endpoint on every frontend of the Service port, as long as the endpoint is in the list that its
+ * connection uses. A port has one or two lists, and one frontend's key for each list remembers the clients whose endpoint
+ * is in the list, independent of the frontend that they used. The same for all frontends of a port.
  */
 export interface ClientKeys {
   /** Of the cluster-wide list. */
@@ -108,7 +108,7 @@ export interface HealthCheckPlan {
 export interface ServicePlan {
   readonly service: ObjectKey;
   readonly family: Family;
-  /** For settling conflicts between claims of one kind: the oldest Service wins, then the smaller key. Null counts as youngest. */
+  /** Decides conflicts between claims of one kind: the oldest Service wins, then the smaller key. Null counts as youngest. */
   readonly creationTime: number | null;
   readonly frontends: readonly FrontendPlan[];
   /** Endpoints that may be reached from themselves: local ones, and those that name no node. Sorted, no duplicates. */
@@ -156,9 +156,9 @@ export interface NodePlan {
   readonly clientPrefix: number;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
-  /** Of frontends that say nothing else. */
+  /** Of frontends that have no value of their own. */
   readonly retryTimes: RetryTimes;
-  /** The node's own first address, where the platform balances by itself; null: it is not known, or nobody asks. */
+  /** The node's own first address, where the platform balances by itself; null: unknown, or not needed. */
   readonly address: IPAddress | null;
 }
 
@@ -191,7 +191,7 @@ export interface FamilyTable {
   readonly gaps: boolean;
   frontend(key: FrontendKey): FrontendPlan | undefined;
   frontends(): Iterable<FrontendPlan>;
-  /** Cluster IPs that some Service holds, whatever its ports. */
+  /** Cluster IPs that some Service holds, independent of its ports. */
   readonly clusterAddresses: AddressSet;
   /** Hairpin addresses of all Services. */
   readonly hairpinAddresses: AddressSet;
