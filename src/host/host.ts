@@ -99,7 +99,7 @@ export type Claim =
   | { readonly type: 'unknown'; readonly why: string };
 
 export interface ClaimOptions {
-  /** What another proxy is told that asks: one line. */
+  /** The answer to another proxy that asks: one line. */
   readonly identity: string;
   /** Asked by platforms that have it: by which name proxies of one network find each other, and the user at the other end of a socket, null where the kernel does not say. */
   readonly peer: () => { peerName(): string; peerUser(descriptor: number): number | null };
@@ -136,7 +136,7 @@ export interface Host {
   readonly processUsage: () => ProcessUsage;
   /** Asked at every scrape, too. Null: this platform has no such table, or it is not loaded. */
   readonly flowTableSize: () => FlowTableSize | null;
-  /** Read when somebody asks. Null: this platform has nothing of it. */
+  /** Read on request. Null: this platform has nothing of it. */
   readonly networkFacts: () => Promise<NetworkFacts | null>;
   /** Why this machine has no route to an address, such as `ENETUNREACH`; null: it has one. Nothing is sent. */
   readonly routeProblem: (address: IPAddress) => Promise<string | null>;

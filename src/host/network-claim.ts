@@ -10,7 +10,7 @@ const MAX_ANSWER = 512;
 export interface Meeting {
   /** A socket or a pipe that one process at a time listens on, and that goes with the process. */
   readonly path: string;
-  /** What another proxy is told that asks: one line. */
+  /** The answer to another proxy that asks: one line. */
   readonly identity: string;
   /** Why the process at the other end cannot be a proxy; null: it can. */
   readonly strangerAt: (socket: Socket) => string | null;
@@ -19,7 +19,7 @@ export interface Meeting {
 /** Between a look and an attempt to listen a holder may come or end: so often both are tried. */
 const ATTEMPTS = 2;
 
-/** As {@link Host.claimNetwork}: whoever listens has the network. It is asked first, as Wine lets several processes listen on one pipe. */
+/** As {@link Host.claimNetwork}: the process that listens has the network. It is asked first, as Wine lets several processes listen on one pipe. */
 export async function claimNetwork(meeting: Meeting): Promise<Claim> {
   let failure: unknown = null;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -39,7 +39,7 @@ export async function claimNetwork(meeting: Meeting): Promise<Claim> {
 async function hold({ path, identity }: Meeting): Promise<Claim> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
-    // Whoever asks may keep its end open, and this process is not to wait for that.
+    // The client may keep its end open; this process must not wait for that.
     socket.end(identity, () => socket.destroy());
   });
   await listening(server, path);
@@ -67,7 +67,7 @@ function closed(server: Server): Promise<void> {
   });
 }
 
-/** Null: nobody listens. */
+/** Null: no process listens. */
 async function askHolder({ path, strangerAt }: Meeting): Promise<Claim | null> {
   const socket = connect(path);
   try {

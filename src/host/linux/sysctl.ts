@@ -15,7 +15,7 @@ const SYSCTL = '/proc/sys/net/netfilter';
 const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';
 const OOM_SCORE_ADJ = '/proc/self/oom_score_adj';
 
-/** Scaling with cores ends here: at some 300 bytes a flow, a machine with many cores would set aside more than anyone meant. */
+/** Scaling with cores ends here: at some 300 bytes a flow, a machine with many cores would reserve more than anyone meant. */
 const SCALED_MAX = 1 << 20;
 
 /**
@@ -48,7 +48,7 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): rea
   return values;
 }
 
-/** @param release of the kernel, as uname(2) tells it. */
+/** @param release of the kernel, as uname(2) reports it. */
 export function sysctlValues(sysctls: readonly Sysctl[], release: string): readonly KernelValue[] {
   const kernel = parseKernelRelease(release) ?? [0, 0];
   return sysctls

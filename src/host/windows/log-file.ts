@@ -35,11 +35,11 @@ export class LogFile {
       this.#descriptor ??= this.#open();
       this.#bytes += writeSync(this.#descriptor, bytes);
     } catch {
-      // There is nobody to tell.
+      // There is no place left to report this.
     }
   }
 
-  /** Fails at nothing that anybody has to hear. */
+  /** Ignores listeners: this writer reports no errors. */
   on(): void {
     return;
   }
