@@ -5,7 +5,7 @@ import type { AsideService, Progress } from './progress.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { Onsets } from './onsets.js';
 
-/** How long ago a source of objects was last heard of. */
+/** How long ago something was last received from a source of objects. */
 export interface HeardSource {
   readonly source: string;
   readonly synced: boolean;
@@ -13,7 +13,7 @@ export interface HeardSource {
   readonly sinceLastEventMs: number | null;
 }
 
-/** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
+/** Something of ours in the kernel that may have an external change, until it was checked and repaired. */
 export interface DriftStatus {
   readonly family: Family;
   /** Nanoseconds since the epoch. */
@@ -44,9 +44,9 @@ export class HealthState {
   private refused: string | null = null;
   /** Why there is no client certificate, or none to follow the one there is; null: nothing is wanting. */
   certificate: string | null = null;
-  /** Asked with each answer that tells all. */
+  /** Asked with each complete answer. */
   sources: () => readonly HeardSource[] = () => [];
-  /** Milliseconds since a packet last came from the API server; null: there is no connection to one, or the platform does not tell. */
+  /** Milliseconds since a packet last came from the API server; null: there is no connection to one, or the platform does not report it. */
   apiHeardMs: () => number | null = () => null;
   private holding: string | null = null;
   private holdingSince: bigint | null = null;
@@ -64,7 +64,7 @@ export class HealthState {
     this.onsets.note('node', true);
   }
 
-  /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
+  /** Whether load balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
   get nodeEligible(): boolean | null {
     return this.eligible;
   }
@@ -121,7 +121,7 @@ export class HealthState {
     return this.holdingSince;
   }
 
-  /** Somebody else may have changed what a family has in the kernel. */
+  /** An external change may have altered what a family has in the kernel. */
   drifted(family: Family, process: string | null): void {
     if (!this.drifts.has(family)) this.drifts.set(family, { family, since: this.wallClock(), process });
   }

@@ -1,12 +1,12 @@
 import type { WallClock } from '../base/timestamp.js';
 
-/** When reasons of ill health began: each when it was first said to hold, until it is said that it does not. */
+/** When reasons of ill health began: each from its first report until it is reported as over. */
 export class Onsets {
   private readonly began = new Map<string, bigint>();
 
   constructor(private readonly wallClock: WallClock) {}
 
-  /** @param reason a kind, and whatever else tells it from others of that kind. */
+  /** @param reason a kind, and whatever else distinguishes it from others of that kind. */
   note(reason: string, holds: boolean): void {
     if (!holds) this.began.delete(reason);
     else if (!this.began.has(reason)) this.began.set(reason, this.wallClock());

@@ -26,7 +26,7 @@ const MAX_TRIGGERS = 100;
 interface Change {
   /** To us, on the clock in milliseconds. */
   readonly at: number;
-  /** From whoever told of it. */
+  /** From the source that reported it. */
   readonly heardAt: number;
   /** It was committed to the state, and so is measured. */
   readonly isCommit: boolean;
@@ -40,7 +40,7 @@ type Triggers = Map<ObjectKey, number[]>;
 interface Changes {
   /** The oldest first. */
   list: Change[];
-  /** When what they tell of happened in the cluster, in milliseconds since the epoch. */
+  /** When the reported changes happened in the cluster, in milliseconds since the epoch. */
   triggers: Triggers;
 }
 
@@ -53,7 +53,7 @@ interface PendingObjects {
 
 /** What the kernel has just acknowledged, of however many syncs. */
 export interface Acknowledged {
-  /** When the first change was heard of, on the clock in milliseconds; null: no change was in it. */
+  /** When the first change was received, on the clock in milliseconds; null: no change was in it. */
   readonly heardAt: number | null;
   readonly commits: readonly number[];
   /** In milliseconds since the epoch. */
@@ -156,7 +156,7 @@ export class FamilyProgress {
     return { heardAt: taken.list[0]?.heardAt ?? null, commits, triggers, frontends };
   }
 
-  /** The sync failed. A periodic one too then owes something: the kernel does not hold what it should. */
+  /** The sync failed. After a failed periodic sync something is pending too: the kernel does not hold what it should. */
   failed(message: string): void {
     const at = this.clock.now();
     if (this.taken.list.length === 0) this.taken.list.push({ at, heardAt: at, isCommit: false, services: [] });
@@ -208,7 +208,7 @@ export class FamilyProgress {
   }
 }
 
-/** How far changes have come on their way to the kernel: kept here once, for everybody who wants to know. */
+/** How far changes have come on their way to the kernel: kept here once, for all observers. */
 export class Progress {
   /** Those that are synced, in the order of {@link FAMILIES}. */
   readonly families: readonly FamilyProgress[];
@@ -268,8 +268,8 @@ export class Progress {
   /**
    * The state changed.
    *
-   * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which says nothing of us.
-   * @param heardAt when that was heard of, on the clock; null: now.
+   * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which is no measure of the proxy.
+   * @param heardAt when that was received, on the clock; null: now.
    */
   committed(edits: readonly RowEdit[], ready: boolean, heardAt: number | null = null): void {
     const touched = new Map<FamilyProgress, Set<ObjectKey>>();

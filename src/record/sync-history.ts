@@ -53,7 +53,7 @@ const NAMED = 3;
 const REPAIRS = 32;
 const TEXTS = 5;
 
-/** What is told of one family's syncs: the last few, the slowest few, and what went wrong. Its size does not grow. */
+/** The record of one family's syncs: the last few, the slowest few, and the failures. Its size does not grow. */
 export class SyncHistory {
   private count = 0;
   /** Latest last. */
@@ -104,10 +104,10 @@ export class SyncHistory {
   }
 
   /**
-   * The kernel acknowledged a sync, and with it all that earlier ones owed.
+   * The kernel acknowledged a sync, and with it all that was pending from earlier ones.
    *
    * @param frontends those that changed.
-   * @param culprit who did the damage that was repaired, as far as that is known.
+   * @param culprit the author of the external change that was repaired, as far as it is known.
    * @returns problems that it did not have before.
    */
   acknowledged(
