@@ -38,7 +38,7 @@ interface ResponseHead {
   readonly status: number;
   /** Lower-case, without parameters: `application/json`, `application/vnd.kubernetes.protobuf`. Empty when the server gave none. */
   readonly contentType: string;
-  /** `Content-Type` as sent: its parameters tell a watch (`;stream=watch`) from a list. */
+  /** `Content-Type` as sent: its parameters distinguish a watch (`;stream=watch`) from a list. */
   readonly contentTypeParameters: string;
   /** Of `Retry-After`, seconds or date, in milliseconds from now; null when absent or unreadable. */
   readonly retryAfterMs: number | null;
@@ -46,7 +46,7 @@ interface ResponseHead {
 
 export interface ApiResponse extends ResponseHead {
   /**
-   * The body, as it arrives. Whoever gets it reads it to its end or destroys it: until then it holds a connection.
+   * The body, as it arrives. The caller reads it to its end or destroys it: until then it holds a connection.
    * A connection that breaks is an `error` (`ApiError`, or the signal's reason), never a silent end.
    */
   readonly body: Readable;

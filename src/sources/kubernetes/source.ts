@@ -21,14 +21,14 @@ export interface KubernetesOptions {
   readonly contentType: string;
   /** clientConnection.acceptContentTypes, the whole Accept header when it is not empty. */
   readonly acceptContentTypes: string;
-  /** configSyncPeriod in milliseconds: how often what is in doubt is asked anew, and ServiceCIDRs are listed. */
+  /** configSyncPeriod in milliseconds: how often unknown state is requested again, and ServiceCIDRs are listed. */
   readonly configSyncPeriodMs: number;
   /**
    * Whether readiness waits until the Node has been read, as it must where pod CIDRs are taken from it. Otherwise the first attempt is waited for,
    * however it ends (behaviour WA-12).
    */
   readonly nodeRequired: boolean;
-  /** Told of objects that cannot be used. */
+  /** Notified of objects that cannot be used. */
   readonly events: EventRecorder;
   /** Follows changes. */
   readonly tracing?: SourceTracing;

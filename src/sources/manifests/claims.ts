@@ -30,7 +30,7 @@ export class Claims {
     else this.files.set(file, objects);
   }
 
-  /** What the state has to be told since the last call. */
+  /** What has to be reported to the state since the last call. */
   takeChanges(): readonly StateChange[] {
     const changes = [...this.touched].map(([key, ref]): StateChange => {
       const row = this.winner(key);

@@ -26,7 +26,7 @@ export interface Content {
   readonly absent: ReadonlySet<RefKey>;
   /** Objects that are in it but cannot be used. */
   readonly invalid: ReadonlySet<RefKey>;
-  /** Something in it could not even be told which objects it means. */
+  /** Part of it does not even identify the objects that it means. */
   readonly unidentified: boolean;
   /** Documents that have a value. */
   readonly documents: number;
@@ -49,8 +49,8 @@ export async function readContent(text: string, file: string, names: Interner, p
 }
 
 /**
- * What to hold of a file after reading it again. An object that cannot be used keeps its last good version. When something could not be told
- * which objects it means, everything stays that is not in the good part: a file caught half-written unloads nothing.
+ * What to hold of a file after reading it again. An object that cannot be used keeps its last good version. When a part does not identify its objects,
+ * everything outside the good part stays: a half-written file unloads nothing.
  */
 export function withLastGood(previous: Objects, content: Content): Objects {
   if (!content.unidentified && content.invalid.size === 0) return content.rows;
@@ -65,7 +65,7 @@ export function withLastGood(previous: Objects, content: Content): Objects {
 /**
  * Whether objects may be missing of which there is no earlier version.
  *
- * @param objects what is held after this reading, @param before whether there was no earlier reading, or one with gaps.
+ * @param objects what is held after this reading, @param before whether there was no earlier reading, or one that was incomplete.
  */
 export function hasGap(content: Content, objects: Objects, before: boolean): boolean {
   return (content.unidentified && before) || [...content.invalid].some((key) => !objects.has(key));
@@ -107,7 +107,7 @@ class ContentReader {
     return { rows, absent, invalid, unidentified, documents, problems: this.problems.all() };
   }
 
-  /** A document that cannot be told which objects it means. */
+  /** A document that does not identify its objects. */
   refuseDocument(document: number, message: string, object: string | null = null): void {
     this.unidentified = true;
     this.add('error', document, object, message);

@@ -7,7 +7,7 @@ import { statOf } from './location.js';
 const MAX_FILE_BYTES = 256 << 20;
 /** Small files are read synchronously: a tenth of the time, which counts with thousands of them. */
 const SMALL_FILE_BYTES = 1 << 20;
-/** Whatever is there by now, a pipe or a file in which the kernel has something to say now and then, nobody waits for it. */
+/** The path may be a pipe by now, or a file in which the kernel writes now and then: the read does not wait for it. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** One reading of a file's bytes. */
@@ -28,7 +28,7 @@ export interface Reading {
 /**
  * Reads a file whole.
  *
- * @param graceMs how old the last change must be to count as settled.
+ * @param graceMs how old the last change must be to count as finished.
  * @throws Error with a readable message.
  */
 export async function readManifest(path: string, stat: BigIntStats, graceMs: number): Promise<Reading> {

@@ -27,7 +27,7 @@ export function httpGet(url: URL, { headers, secureContext }: UrlAccess, signal:
       });
     });
     sent.on('error', reject);
-    // Without a listener nothing at all would be heard of the request any more, not even that it was aborted.
+    // Without a listener the request would report nothing any more, not even that it was aborted.
     sent.on('upgrade', (_response, socket) => {
       socket.destroy();
       reject(new Error('answered 101, which was not asked for'));

@@ -11,7 +11,7 @@ import { DEFAULT_TIMING } from './timing.js';
 
 export interface LoadedManifests {
   readonly rows: readonly Row[];
-  /** In the order of locations and files; {@link Problem.severity} tells what they mean. */
+  /** In the order of locations and files; {@link Problem.severity} gives their meaning. */
   readonly problems: readonly Problem[];
   /** Whether every location could be read, though there may be problems in it. */
   readonly complete: boolean;

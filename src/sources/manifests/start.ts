@@ -58,7 +58,7 @@ export function startManifests(
   };
 }
 
-/** The same writer, which notes when it is told that its source has been read. */
+/** The same writer, which notes the notification that its source has been read. */
 function noting(writer: SourceWriter, state: { synced: boolean }): SourceWriter {
   return {
     ...writer,

@@ -2,7 +2,7 @@ import { BEAT_MS } from '../../base/clock.js';
 
 /** All in milliseconds. */
 export interface Timing {
-  /** Between looks at files, for what no event told of. */
+  /** Between looks at files, for changes that no event reported. */
   readonly filePollMs: number;
   /** From a change event to the look at it, so that a burst of events costs one look. */
   readonly settleMs: number;

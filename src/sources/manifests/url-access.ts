@@ -48,7 +48,7 @@ function secureContextOf({ authorityFile, certificateFile, keyFile }: UrlSource)
   }
 }
 
-/** Node takes text without any certificate for an authority that trusts nobody. */
+/** Node takes text without any certificate for an authority that trusts no server. */
 function readAuthority(file: string): string {
   const text = readText(file);
   try {

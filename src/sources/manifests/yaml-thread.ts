@@ -10,7 +10,7 @@ const PARSER = new URL('./yaml-worker.js', import.meta.url);
 export class YamlThread {
   private worker: Worker | null = null;
 
-  /** @param stopped ends a parse that goes on, as nobody wants its result any more. */
+  /** @param stopped ends a running parse whose result is no longer needed. */
   constructor(private readonly stopped: AbortSignal) {}
 
   /**

@@ -59,7 +59,7 @@ export function readBalance(metadata: Fields): BalanceRow | null {
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60 };
-/** Of more than an hour nobody would say that it starts. */
+/** More than an hour is no plausible slow start. */
 const MOST_SECONDS = 3600;
 
 /** `30s` or `5m`. */

@@ -30,7 +30,7 @@ export class EndpointColumns {
   private zoneNames: string[] = [];
   /** For each endpoint the place of its zone + 1. */
   private readonly zonePlaces: number[] = [];
-  /** Of the endpoint that is added next it is told after its address. */
+  /** Belongs to the endpoint that is added next; it comes after the address. */
   readonly pods = new PackedNames();
 
   clear(family: Family): void {

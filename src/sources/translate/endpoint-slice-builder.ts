@@ -21,7 +21,7 @@ const HEADLESS_LABEL = 'service.kubernetes.io/headless';
 const TRIGGER_TIME_ANNOTATION = 'endpoints.kubernetes.io/last-change-trigger-time';
 const ADDRESS_TYPES = ['IPv4', 'IPv6', 'FQDN'] as const;
 
-/** Behaviour EP-05: what is not said means ready, serving, not terminating. */
+/** Behaviour EP-05: an absent condition means ready, serving, not terminating. */
 export function conditionFlags(ready: boolean | null, serving: boolean | null, terminating: boolean | null): number {
   return ((ready ?? true) ? READY : 0) | ((serving ?? true) ? SERVING : 0) | ((terminating ?? false) ? TERMINATING : 0);
 }
@@ -62,7 +62,7 @@ export class EndpointSliceBuilder {
     columns.clear(this.head?.family ?? 'IPv4');
   }
 
-  /** False: nobody asks for the endpoints. */
+  /** False: the endpoints are not needed. */
   get used(): boolean {
     return this.head !== null;
   }

@@ -14,7 +14,7 @@ class Problems {
     if (this.first.length < MAX_PROBLEMS) this.first.push(make());
   }
 
-  /** The count comes first, as what is said of an object is cut at its end. */
+  /** The count comes first, because the text about an object is cut at its end. */
   all(): readonly FieldProblem[] {
     const { count, first } = this;
     if (count === first.length) return first;

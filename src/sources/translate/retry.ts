@@ -6,8 +6,8 @@ const MOST_SECONDS = 60;
 const SECONDS = /^([1-9]\d?)s$/;
 
 /**
- * When attempts that nobody answers go to another endpoint, which an annotation says of a Service: seconds, 0 for "off", null where nothing is said. What
- * cannot be read counts as not said, with a warning: it is not worth refusing a Service for.
+ * When unanswered attempts go to another endpoint, as an annotation of a Service sets it: seconds, 0 for "off", null without the annotation. An unreadable
+ * value counts as absent, with a warning: it is not worth refusing a Service for.
  */
 export function readRetry(metadata: Fields, annotation: string): number | null {
   const annotations = metadata.raw('annotations');

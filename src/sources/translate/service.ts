@@ -261,7 +261,7 @@ function readExternalIPs(spec: Fields): readonly IPAddress[] {
   return [...addresses];
 }
 
-/** Behaviour SV-05. A balancer known by hostname only is not ours to handle. */
+/** Behaviour SV-05. The proxy does not handle a load balancer known by hostname only. */
 function readIngress(loadBalancer: Fields): readonly LoadBalancerIngressRow[] {
   if (loadBalancer.lacks('ingress')) return NONE;
   const rows: LoadBalancerIngressRow[] = [];

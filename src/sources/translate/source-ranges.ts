@@ -1,13 +1,12 @@
 import { FAMILIES, familyOf, parsePrefix, type Family, type IPPrefix } from '../../base/ip.js';
 import type { Fields } from './fields.js';
 
-/** What no packet's source is: stands for "nobody" where a Service asked for ranges and none of them can be read. */
+/** An address that no packet has as its source: stands for "no client" where a Service asked for ranges and none of them can be read. */
 const NOBODY: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/32', IPv6: '::/128' };
 
 /**
- * Reads spec.loadBalancerSourceRanges. An entry that cannot be parsed is left out with a warning, as kube-proxy does. There the list may
- * become empty by that and admit everybody. Here nobody guesses which family such an entry was meant for: each that no other entry speaks of
- * admits nobody.
+ * Reads spec.loadBalancerSourceRanges. An entry that cannot be parsed is left out with a warning, as kube-proxy does. There the list may become empty by that
+ * and admit all clients. Here the family of such an entry is not guessed: each family without another entry admits no client.
  */
 export function readSourceRanges(spec: Fields): readonly IPPrefix[] {
   if (spec.lacks('loadBalancerSourceRanges')) return NO_RANGES;

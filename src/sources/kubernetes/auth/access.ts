@@ -76,7 +76,7 @@ export interface ExecAccess {
   readonly apiVersion: ExecApiVersion;
   readonly interactiveMode: InteractiveMode;
   readonly installHint: string;
-  /** What the plugin is told about the cluster; null: nothing. */
+  /** What the plugin receives about the cluster; null: nothing. */
   readonly cluster: ExecCluster | null;
 }
 
@@ -223,7 +223,7 @@ export interface Selection {
   readonly user: User | null;
 }
 
-/** Cluster and user of the current context. A context without a user is somebody anonymous who still knows the cluster's authority. */
+/** Cluster and user of the current context. A context without a user is anonymous and still has the cluster's authority. */
 function select({ file, currentContext, contexts, clusters, users }: Kubeconfig, serverGiven: boolean): Selection {
   const refuse = (problem: string): never => {
     throw new KubeconfigError(file, [problem]);
@@ -246,7 +246,7 @@ function parseServer(text: string, field: string, problems: string[]): URL {
   const url = text !== '' && URL.canParse(full) ? new URL(full) : null;
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
     problems.push(
-      // It is not told what the text is: there may be a password in it.
+      // The text is not reported: it may contain a password.
       text === '' ? `${field}: is required` : `${field}: must be a URL https://… or http://…`,
     );
     return new URL('https://invalid');

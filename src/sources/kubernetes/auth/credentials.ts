@@ -10,7 +10,7 @@ import { impersonationHeaders } from './impersonation.js';
 import { TlsTrust, type TlsClient } from './tls-trust.js';
 import { TokenFile } from './token-file.js';
 
-/** How long a credential plugin may take that asks nobody. */
+/** How long a credential plugin may take that does not prompt the user. */
 const EXEC_TIMEOUT_MS = 60_000;
 
 /** Who we are in one request. */

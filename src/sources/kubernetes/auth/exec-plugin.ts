@@ -36,7 +36,7 @@ export interface ExecSurroundings extends HoldOffSurroundings {
 /** How a run of the command ended, in the words of Kubernetes' own clients. */
 export type ExecOutcome = 'no_error' | 'plugin_execution_error' | 'plugin_not_found_error' | 'client_internal_error';
 
-/** Hears of the command, for metrics. */
+/** Is notified of the command, for metrics. */
 export interface ExecObserver {
   /** `exitCode`: 0 for success and nothing else. */
   pluginCalled(outcome: ExecOutcome, exitCode: number): void;
@@ -44,7 +44,7 @@ export interface ExecObserver {
   certificateRotated(expiresAt: number, ageMs: number | null): void;
 }
 
-/** Somebody is asked something. */
+/** The plugin prompts the user. */
 const INTERACTIVE_TIMEOUT_MS = 300_000;
 
 interface Held {
@@ -177,7 +177,7 @@ export class ExecPlugin {
     this.failure = null;
   }
 
-  /** Said once for as long as it stays the same. */
+  /** Logged once for as long as it stays the same. */
   private fail(error: unknown): CredentialsError {
     const { at, command } = this.access;
     const failure = new CredentialsError(`${at}.command "${command}": ${messageOf(error)}`, { cause: error });

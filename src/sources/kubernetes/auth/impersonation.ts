@@ -4,7 +4,7 @@ import type { Impersonation } from './kubeconfig.js';
 /** Characters a header's name may have, RFC 9110 §5.6.2, but for the percent sign, which escapes the others. */
 const PLAIN = /[!#$&'*+\-.^_`|~0-9A-Za-z]/;
 
-/** The headers by which the API server is asked to take a request for somebody else's (user impersonation). */
+/** The headers that ask the API server to take a request for another user's (user impersonation). */
 export function impersonationHeaders({ user, uid, groups, extra }: Impersonation): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { 'Impersonate-User': headerValue(user) };
   if (uid !== '') headers['Impersonate-Uid'] = headerValue(uid);

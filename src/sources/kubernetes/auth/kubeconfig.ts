@@ -36,7 +36,7 @@ export interface Cluster {
   readonly authority: PemSource | null;
   readonly proxyUrl: string;
   readonly disableCompression: boolean;
-  /** What an exec plugin is told about the cluster beyond the other fields; null: nothing. */
+  /** What an exec plugin receives about the cluster beyond the other fields; null: nothing. */
   readonly execConfig: unknown;
 }
 

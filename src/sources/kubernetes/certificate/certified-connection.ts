@@ -8,7 +8,7 @@ export class CertifiedConnection implements ApiConnection {
     private readonly connection: Promise<ApiConnection>,
     private readonly ending: AbortController,
   ) {
-    // Those that ask hear of it.
+    // The callers receive the error.
     connection.catch(() => undefined);
   }
 

@@ -16,7 +16,7 @@ import { belongsTo, exported, firstOf, flawOf, PairFiles, usableCertificate } fr
 import { subjectFor } from './request.js';
 import { certificateFor, RefusedRequest, SigningError } from './signing.js';
 
-/** Hears how it stands with our certificate. */
+/** Is notified of the state of our certificate. */
 export interface CertificateObserver {
   /** Why there is none, or none to follow the one there is; null: nothing is wanting. */
   certificateLacks(why: string | null): void;
@@ -50,7 +50,7 @@ const REFUSAL = { backoffInitialMs: 2000, backoffMaxMs: 1_800_000 };
 /** A certificate is renewed at a random point of this share of its life, so that nodes do not ask together. */
 const RENEWED_FROM = 0.7;
 const RENEWED_WITHIN = 0.2;
-/** Wall clocks jump, and somebody else may renew. */
+/** Wall clocks jump, and another process may renew. */
 const LOOK_MS = 600_000;
 
 /** When a certificate is renewed. */
@@ -62,7 +62,7 @@ interface Plan {
 /** Has a certificate made where there is none, and the next before it ends. */
 export class CertificateKeeper {
   private readonly files: PairFiles;
-  /** What has been said since it last went well. */
+  /** What has been reported since the last success. */
   private readonly told = new Set<string>();
 
   constructor(private readonly parts: KeeperParts) {
@@ -92,7 +92,7 @@ export class CertificateKeeper {
   /** The way to the API server with a certificate, however long that takes. Rejects when the signal is aborted. */
   async first(bootstrap: string, signal: AbortSignal): Promise<ApiConnection> {
     const connection = await this.insist(signal, async () => {
-      // Somebody else may have made it good.
+      // Another process may have repaired it.
       if ((await this.flaw()) !== null) await this.bootstrap(bootstrap, signal);
       return this.parts.connect(this.parts.kubeconfig);
     });
@@ -188,8 +188,8 @@ export class CertificateKeeper {
   }
 
   /**
-   * Asks the API server something with a certificate that nobody depends on yet: until one counts there the one before stays in use. The same is tried again,
-   * as who signs may be ahead of who is told to trust it.
+   * Sends the API server a request with a certificate that is not in use yet: the previous one stays in use until the server accepts the new one. The request
+   * is retried, because the signer may be ahead of the server that has to trust it.
    */
   private async tryOut(kubeconfig: string, signal: AbortSignal): Promise<void> {
     const { trial } = this.files;
@@ -213,7 +213,7 @@ export class CertificateKeeper {
     return pending !== null && (pair === null || !belongsTo(pair, pending)) ? pending : await this.files.makeKey();
   }
 
-  /** Does it until it goes well; null when the signal is aborted before. What goes wrong is told once. */
+  /** Retries until it succeeds; null when the signal is aborted before. Each failure is reported once. */
   private async insist<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | null> {
     const { clock, random, log, observer } = this.parts;
     const [trouble, refusal] = [apiBackoff(TROUBLE, random), apiBackoff(REFUSAL, random)];
@@ -234,7 +234,7 @@ export class CertificateKeeper {
     return null;
   }
 
-  /** Whether it was not told before. */
+  /** Whether it was not reported before. */
   private lacks(why: string): boolean {
     this.parts.observer.certificateLacks(why);
     const isNew = !this.told.has(why);

@@ -8,7 +8,7 @@ export interface Subject {
   readonly organizations: readonly string[];
 }
 
-/** Signs for node agents alone, and only what tells which node's. */
+/** Signs for node agents alone, and only subjects that name the node. */
 const KUBELET_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';
 
 /** The user to whom the built-in role system:node-proxier is bound, or where a signer signs no other the node's. */

@@ -17,7 +17,7 @@ const SILENCE_MS = (WATCH_SECONDS + 30) * 1000;
 const PAUSE_MS = 1000;
 const MAX_BYTES = 1 << 20;
 
-/** The API server does not take a request, or tells nothing of it: the same one may be made again. */
+/** The API server does not take a request, or reports nothing about it: the same one may be made again. */
 export class SigningError extends Error {
   override readonly name: string = 'SigningError';
 
@@ -44,7 +44,7 @@ export interface SigningParts {
   readonly signerName: string;
   readonly subject: Subject;
   readonly signal: AbortSignal;
-  /** Told whenever there is something else to wait for, and the command that helps; empty: none does. */
+  /** Notified whenever there is something else to wait for, with the command that helps; empty: none does. */
   readonly waiting: (name: string, forWhat: string, command: string) => void;
 }
 
@@ -75,7 +75,7 @@ async function create({ api, key, signerName, subject, signal }: SigningParts, n
   if (answer.status >= 300 && !isThere) throw refusal('make a CertificateSigningRequest', answer.status, answer.body);
 }
 
-/** `gone`: the server has forgotten the request, as it does with those that nobody cares for. */
+/** `gone`: the server has deleted the request, as it does with abandoned requests. */
 type Found = { readonly certificate: string } | 'gone';
 
 async function issued(parts: SigningParts, name: string): Promise<Found> {

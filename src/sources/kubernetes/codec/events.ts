@@ -26,7 +26,7 @@ export interface ReceivedObject {
   translate(names: Interner): Translation<Row>;
 }
 
-/** `undecodable`: something was said about an object, and there is no telling what or about which. */
+/** `undecodable`: an event about an object that cannot be identified. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: ReceivedObject }
   | { readonly type: 'BOOKMARK'; readonly version: string; readonly initialEventsEnd: boolean }

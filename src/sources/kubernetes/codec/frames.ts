@@ -44,9 +44,9 @@ function checkFrameLength(length: number): void {
   }
 }
 
-/** Tells where frames end and takes them. */
+/** Finds the ends of frames and takes the frames. */
 export interface Framing {
-  /** Length of the frame that begins at `start`, which may reach beyond `end`; 0 while too little of it is there to tell. */
+  /** Length of the frame that begins at `start`, which may reach beyond `end`; 0 while too little of it is there to know. */
   measure(bytes: Buffer, start: number, end: number): number;
   /** One whole frame; the bytes are valid during the call only. */
   take(bytes: Buffer, start: number, end: number): void;
@@ -86,7 +86,7 @@ export class FrameCutter {
 
   private complete(chunk: Buffer, at: number): number {
     const { carry, framing } = this;
-    // What tells the length is a few bytes, so that they may come one by one.
+    // The length is encoded in a few bytes, which may come one by one.
     const wanted = this.expected === 0 ? 1 : this.expected - carry.length;
     const end = Math.min(chunk.length, at + wanted);
     carry.append(chunk, at, end);

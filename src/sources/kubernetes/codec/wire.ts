@@ -156,7 +156,7 @@ export class Cursor {
     throw new CodecError('a protobuf number has more than ten bytes');
   }
 
-  /** Passes over the value of a field that nobody reads. */
+  /** Skips the value of an unused field. */
   skip(tag: number): void {
     switch (tag & 7) {
       case VARINT:

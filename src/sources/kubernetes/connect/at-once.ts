@@ -12,7 +12,7 @@ export function deliverAtOnce<T extends Readable>(stream: T): T {
     const waits = stream.readableFlowing !== true || stream.readableLength > 0 || stream.listenerCount('data') === 0;
     if (waits || !(chunk instanceof Buffer)) return push(chunk, encoding);
     stream.emit('data', chunk);
-    // Even when that paused it: the next chunk waits, and tells the pusher to stop in the way that `Readable` knows how to undo.
+    // Even when that paused it: the next chunk waits, and stops the pusher in the way that `Readable` can undo.
     return true;
   };
   return stream;

@@ -8,7 +8,7 @@ export class Body extends Readable {
 
   /**
    * @param translate makes the error that the reader is to see.
-   * @param onEnd told of the length, in bytes, of a body that came to its end.
+   * @param onEnd receives the length, in bytes, of a complete body.
    */
   constructor(
     private readonly incoming: IncomingMessage,

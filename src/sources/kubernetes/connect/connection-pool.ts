@@ -12,7 +12,7 @@ export interface PooledRequest extends ClientRequestArgs {
 }
 
 const KEEP_ALIVE_MS = 30_000;
-/** Less than the 90 s after which the API server closes a connection nobody uses. */
+/** Less than the 90 s after which the API server closes an idle connection. */
 const IDLE_MS = 60_000;
 const MAX_IDLE = 2;
 

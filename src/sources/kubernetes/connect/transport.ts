@@ -54,7 +54,7 @@ export interface ConnectionOptions {
   readonly surroundings?: CredentialsSurroundings;
 }
 
-/** Hears of every request, for metrics. */
+/** Is notified of every request, for metrics. */
 export interface RequestObserver extends ExecObserver {
   /** Headers came, or no answer (status null). Times in milliseconds; `host` as in a URL. */
   answered(method: 'GET' | 'POST', host: string, status: number | null, durationMs: number): void;
@@ -230,7 +230,7 @@ class HttpConnection implements ApiConnection {
     return this.exchange(request, await this.identity(request.signal));
   }
 
-  /** Renews what is due although nobody asks. Files and commands that fail speak for themselves. */
+  /** Renews what is due without a request for it. Files and commands that fail report it themselves. */
   private async refresh(): Promise<TlsClient | null | undefined> {
     try {
       const { tls } = await this.credentials.current();
@@ -329,7 +329,7 @@ class HttpConnection implements ApiConnection {
         clearTimeout(timer);
         signal.removeEventListener('abort', abort);
       };
-      // Without a listener nothing at all would be heard of the request any more.
+      // Without a listener the request would report nothing any more.
       outgoing.on('upgrade', (_incoming, socket) => {
         release();
         socket.destroy();
@@ -349,7 +349,7 @@ class HttpConnection implements ApiConnection {
     const { proxy } = this;
     const { server } = this.access;
     const { tls } = identity;
-    // A proxy that reads the request itself has to be told the server.
+    // A proxy that reads the request itself needs the server's name in it.
     const readingProxy = tls === null && (proxy?.type === 'http' || proxy?.type === 'https') ? proxy : null;
     const authorization = readingProxy === null ? null : proxyAuthorization(readingProxy);
     return {

@@ -38,7 +38,7 @@ type Outcome =
   | { readonly type: 'refused'; readonly why: string }
   | { readonly type: 'failed'; readonly why: string; readonly retryAfterMs: number | null };
 
-/** The same event is not told again before this time is over. */
+/** The same event is not sent again before this time is over. */
 const REPEAT_MS = 600_000;
 /** So many events are remembered for that, the last ones. */
 const REMEMBERED = 1000;
@@ -55,8 +55,8 @@ const RETRY_MAX_MS = 60_000;
 const ATTEMPT_MS = 30_000;
 
 /**
- * Posts events to the API server (events.k8s.io/v1), one at a time, in the background and without hurry. Whatever goes wrong, nobody waits for it: the
- * queue is bounded, attempts are few, and what cannot be delivered is dropped with a line at `-v 2`.
+ * Posts events to the API server (events.k8s.io/v1), one at a time, in the background and without hurry. No failure makes a caller wait: the queue is
+ * bounded, attempts are few, and what cannot be delivered is dropped with a line at `-v 2`.
  */
 export class EventSender implements EventRecorder {
   private readonly stopper = new AbortController();
@@ -66,7 +66,7 @@ export class EventSender implements EventRecorder {
   /** What calls off those whose time has not come. */
   private readonly spread = new Set<() => void>();
   private connection: ApiConnection | null = null;
-  /** There is no cluster to tell. */
+  /** There is no cluster to send events to. */
   private alone = false;
   private sending: Promise<void> | null = null;
   private lastAt = 0n;
@@ -111,7 +111,7 @@ export class EventSender implements EventRecorder {
     this.spread.clear();
   }
 
-  /** From now on events are sent there, first those that came before; null: there is nobody to send them to. */
+  /** From now on events are sent there, first those that came before; null: there is no recipient. */
   start(connection: ApiConnection | null): void {
     this.connection = connection;
     this.alone = connection === null;
@@ -137,7 +137,7 @@ export class EventSender implements EventRecorder {
     this.stopper.abort();
   }
 
-  /** Whether it was told not long ago; otherwise it counts as told now. */
+  /** Whether it was sent not long ago; otherwise it counts as sent now. */
   private isKnown({ regarding, reason, note, finding = note }: ProxyEvent): boolean {
     const key = JSON.stringify([regarding, reason, finding]);
     const now = this.options.clock.now();
@@ -203,7 +203,7 @@ export class EventSender implements EventRecorder {
       const { hostname, controller = PROXY_CONTROLLER } = this.options;
       const body = eventBody(event, { at, uid, hostname, controller });
       const { status, retryAfterMs } = await connection.post(eventPath(event.regarding), body, { signal });
-      // A conflict: an attempt before did arrive, and only its answer did not; or another node was first to tell what all find.
+      // A conflict: an earlier attempt arrived, and only its answer was lost; or another node was first to report what all find.
       if ((status >= 200 && status < 300) || status === 409) return { type: 'delivered' };
       const why = `status ${status}`;
       const transient = status === 401 || status === 429 || status >= 500;

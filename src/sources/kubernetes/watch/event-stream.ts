@@ -7,7 +7,7 @@ import type { Resource } from '../resources.js';
 import type { BodyDecoder } from './exchange.js';
 import type { Inventory, Relist } from './inventory.js';
 
-/** What a stream of events tells its owner. */
+/** What a stream of events reports to its owner. */
 export interface StreamListener {
   /** An event came; before it is used. */
   event(type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'): void;
@@ -22,21 +22,21 @@ export interface StreamSettings {
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
   readonly listener: StreamListener;
-  /** Null: nobody follows changes. */
+  /** Null: there is no observer of changes. */
   readonly tracing: SourceTracing | null;
   /** Whether the stream begins with initial events. */
   readonly initial: boolean;
 }
 
 /**
- * Takes one watch's events to the state: what came in one turn of the event loop is one commit, and initial events are one commit altogether, made when
- * the server has said that they are complete.
+ * Takes one watch's events to the state: what came in one turn of the event loop is one commit, and initial events are one commit altogether, made when the
+ * server has reported that they are complete.
  */
 export class EventStream implements BodyDecoder<void> {
   private readonly decoder: WatchDecoder;
   private relist: Relist | null;
   private pending: StateChange[] = [];
-  /** What the pending changes come of, where somebody follows them. */
+  /** The origin of the pending changes, if there is an observer. */
   private heard: HeardObject[] = [];
   private version: string | null = null;
   private flushing = false;

@@ -134,7 +134,7 @@ async function readStart(body: Readable, clock: Clock, guard: SilenceGuard): Pro
       if (length >= MAX_ERROR_BODY_BYTES) throw new TruncatedError('enough');
     });
   } catch {
-    // The status line has said what matters.
+    // The status line has reported what matters.
   }
   return Buffer.concat(chunks);
 }

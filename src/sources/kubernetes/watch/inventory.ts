@@ -41,7 +41,7 @@ export class Inventory {
   private versions = new Map<ObjectKey, string>();
   /** What is wrong with objects that are present, as last logged. */
   private readonly complaints = new Map<ObjectKey, Complaint>();
-  /** Objects that have no row, by why, until it is said. */
+  /** Objects that have no row, by reason, until they are reported. */
   private readonly unused = new Map<string, ObjectKey[]>();
   /** A list that is coming in. */
   private incoming: Relist | null = null;
@@ -119,7 +119,7 @@ export class Inventory {
     return { key, removal: { type: 'remove', ref: this.refOf(key) } };
   }
 
-  /** Counts something about an object nobody can name. */
+  /** Counts an error about an object that cannot be named. */
   countUndecodable(): void {
     this.undecodable++;
   }

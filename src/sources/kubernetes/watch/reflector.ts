@@ -19,11 +19,11 @@ export interface ReflectorOptions {
   readonly exchanger: Exchanger;
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
-  /** Null: nobody follows changes. */
+  /** Null: there is no observer of changes. */
   readonly tracing: SourceTracing | null;
   readonly log: Log;
   readonly surroundings: Surroundings;
-  /** What is in doubt is asked anew after this time, in milliseconds. */
+  /** Unknown state is requested again after this time, in milliseconds. */
   readonly configSyncPeriodMs: number;
   /** Done before each request, on the same connection; must not reject. Answers in how many milliseconds it has to be done again; null: whenever it is. */
   readonly before: (signal: AbortSignal) => Promise<number | null>;
