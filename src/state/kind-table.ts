@@ -40,7 +40,7 @@ export class KindTable<R extends Row> {
     if (before === null) this.objects++;
     else if (after === null) this.objects--;
     else if (rowsEqual(before, after)) {
-      // The old row object stays, so that whoever compares by identity sees no change.
+      // The old row object stays, so that a comparison by identity sees no change.
       this.believed(key)?.set(key, before);
       return null;
     }

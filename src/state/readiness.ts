@@ -1,4 +1,4 @@
-/** Which sources have registered, and which of them have said complete. */
+/** Which sources have registered, and which of them have reported complete. */
 export class Readiness {
   private readonly sources: { readonly name: string; complete: boolean; gaps: boolean }[] = [];
 
@@ -27,7 +27,7 @@ export class Readiness {
     return this.sources.length > 0 && this.sources.every((source) => source.complete);
   }
 
-  /** Names of the sources that have not said complete. */
+  /** Names of the sources that have not reported complete. */
   waitingFor(): readonly string[] {
     return this.sources.filter((source) => !source.complete).map((source) => source.name);
   }

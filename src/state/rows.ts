@@ -22,7 +22,7 @@ export interface ServicePortRow {
 
 export interface LoadBalancerIngressRow {
   readonly address: IPAddress;
-  /** `Proxy`: the balancer sends to node ports itself, the address is not ours to handle (KEP-1860). */
+  /** `Proxy`: the load balancer sends to node ports itself, the proxy does not handle the address (KEP-1860). */
   readonly ipMode: 'VIP' | 'Proxy';
 }
 
@@ -45,7 +45,7 @@ export interface ServiceRow {
   readonly affinitySeconds: number | null;
   /** 0: none. */
   readonly healthCheckNodePort: number;
-  /** After how many seconds attempts that nobody answers go to another endpoint, of its TCP ports and of its UDP ports; 0: never; null: as the node has it. */
+  /** After how many seconds unanswered attempts go to another endpoint, of its TCP ports and of its UDP ports; 0: never; null: the node's setting. */
   readonly connectRetry: number | null;
   readonly udpRetry: number | null;
   /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */

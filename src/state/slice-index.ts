@@ -8,7 +8,7 @@ const NONE: readonly EndpointSliceRow[] = [];
  */
 export class SliceIndex {
   private readonly byService = new Map<ObjectKey, EndpointSliceRow[]>();
-  /** Arrays replaced in the present commit, which nobody has seen yet. */
+  /** Arrays replaced in the present commit, which no reader has seen yet. */
   private readonly fresh = new Set<ObjectKey>();
 
   of(service: ObjectKey): readonly EndpointSliceRow[] {

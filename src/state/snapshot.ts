@@ -1,7 +1,7 @@
 import type { Family } from '../base/ip.js';
 import type { EndpointSliceRow, NodeRow, ObjectKey, ServiceCIDRRow, ServiceRow } from './rows.js';
 
-/** Read access to everything the sources have said so far. A live view: rows and arrays already handed out never change. */
+/** Read access to everything the sources have reported so far. A live view: rows and arrays already handed out never change. */
 export interface Snapshot {
   service(key: ObjectKey): ServiceRow | undefined;
   /** In no particular order. */
@@ -14,7 +14,7 @@ export interface Snapshot {
   node(name: string): NodeRow | undefined;
   /** Sorted by name. */
   serviceCIDRs(): readonly ServiceCIDRRow[];
-  /** Every registered source has said complete, and there is one. Until then absence means nothing. */
+  /** Every registered source has reported complete, and there is one. Until then absence means nothing. */
   readonly ready: boolean;
   /** A source could not read something of which it has no earlier version: absence does not mean removal. */
   readonly gaps: boolean;

@@ -28,7 +28,7 @@ function noServices(): Record<Family, Set<ObjectKey>> {
 }
 
 /**
- * What the sources have said, and what of it changed since the last {@link takeChanges}. The cost of a commit is proportional to the rows in it
+ * What the sources have reported, and what of it changed since the last {@link takeChanges}. The cost of a commit is proportional to the rows in it
  * and to the slices of the Services they belong to, never to the cluster.
  */
 export class Store implements Writer {

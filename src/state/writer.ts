@@ -23,7 +23,7 @@ export interface SourceWriter {
   apply(changes: readonly StateChange[], receivedAt?: number | null): void;
   complete(): void;
   /**
-   * Whether there is something that the source could not read and of which it has no earlier version: a gap. While there is one, what the kernel holds
+   * Whether there is something that the source could not read and of which it has no earlier version. While this holds, what the kernel holds
    * and the plan does not may still be wanted, so it stays. To be called before `complete`.
    */
   gaps(present: boolean): void;
