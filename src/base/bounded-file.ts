@@ -43,7 +43,7 @@ export function readFileWithinSync(path: string, maxBytes: number): Buffer {
 /**
  * A small file's text.
  *
- * @throws as {@link readFileWithin}, and where it is no UTF-8, of which nobody could say what it means.
+ * @throws as {@link readFileWithin}, and when the text is not UTF-8.
  */
 export function readTextFileSync(path: string, maxBytes: number): string {
   return textOf(readFileWithinSync(path, maxBytes));

@@ -2,7 +2,7 @@ import { MAX_TIMEOUT_MS } from './timeout.js';
 
 const LONG_SLEEP_MS = 100;
 
-/** How often to look at what nobody tells of, so that it is seen within a second. */
+/** How often to poll what has no notification, so that a change is seen within a second. */
 export const BEAT_MS = 900;
 
 /**
@@ -52,7 +52,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** A clock for what ends before the process does: once it is stopped nobody is called back any more. */
+/** A clock for work that ends before the process does: a stopped clock makes no more callbacks. */
 export class StoppableClock implements Clock {
   private readonly pending = new Set<() => void>();
   private stopped = false;

@@ -41,7 +41,7 @@ export const BUILT_IN_TIMEOUTS: ConntrackTimeouts = {
   udp: { unreplied: 30, replied: 120 },
 };
 
-/** Whose clients ask again by themselves when nobody answers. */
+/** Protocols whose clients retry by themselves when there is no answer. */
 export const DNS_PORT = 53;
 
 /**

@@ -2,7 +2,7 @@ import { watch, type BigIntStats, type FSWatcher } from 'node:fs';
 
 /**
  * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events
- * are hints only; whoever listens looks at the files too.
+ * are hints only; the listener looks at the files too.
  */
 export class DirectoryWatch {
   private watcher: FSWatcher | null = null;
@@ -20,7 +20,7 @@ export class DirectoryWatch {
 
   /** Watches the directory that is at `path` now. True when the watch is new, or failed: what happened before went unseen. */
   follow(path: string, stat: BigIntStats): boolean {
-    // Inode numbers are used again as soon as they are free; the time of birth tells two directories apart.
+    // Inode numbers are used again as soon as they are free; the time of birth distinguishes two directories.
     const identity = `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
     if (identity === this.identity && this.watcher !== null) return false;
     this.close();

@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm, symlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** A directory that nobody else may look into, unless there is one already. Rejects with the system's error. */
+/** Makes a directory that no other user can read, unless it exists. Rejects with the system's error. */
 export async function makePrivateDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
 }
@@ -9,7 +9,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
 /** Puts a file of mode 0600 in place as a whole: after a crash there is the former one or this one. Rejects with the system's error. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
-  // What another process left half written is nobody's.
+  // A file that another process left half written belongs to no process.
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', 0o600);
   try {

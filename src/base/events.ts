@@ -26,8 +26,8 @@ export interface ProxyEvent {
 }
 
 /**
- * Takes events for users of the cluster. Returns at once, never throws, and promises nothing: an event that cannot be delivered is dropped, so whoever
- * records one has logged it too. The same event again, within some minutes, counts as the one that is known.
+ * Takes events for users of the cluster. Returns at once, never throws, and promises nothing: an event that cannot be delivered is dropped, so the caller
+ * logs it too. The same event again, within some minutes, counts as the one that is known.
  */
 export interface EventRecorder {
   record(event: ProxyEvent): void;
@@ -36,7 +36,7 @@ export interface EventRecorder {
 /** Whether an event may be sent, for which it then counts. */
 export type EventLimit = (event: ProxyEvent) => boolean;
 
-/** Where there is no cluster to tell. */
+/** For a process without a cluster. */
 export const NO_EVENTS: EventRecorder = { record: () => undefined };
 
 export function nodeSubject(name: string): EventSubject {

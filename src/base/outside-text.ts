@@ -17,7 +17,7 @@ export function cutText(text: string, maxBytes: number): string {
   return `${encoded.toString('utf8', 0, end)}${ELLIPSIS}`;
 }
 
-/** For one message about what others said, whatever else it is made of. */
+/** The limit for one message about text from outside, with all its other parts. */
 const MAX_MESSAGE_BYTES = 1024;
 
 export function cutMessage(text: string): string {

@@ -6,7 +6,7 @@ const KEY = /^[A-Za-z][\w./-]{0,99}$/;
 const MAX_DEPTH = 30;
 
 /**
- * The mapping that a text of JSON is, where it is as programs write it: whoever reads it as YAML gets the same. So it can be had without the library for that,
+ * The mapping that a text of JSON is, where it is as programs write it: a YAML parser reads the same. So it can be had without the library for that,
  * which takes ten times as long to load as this takes. Null: it is anything else, such as YAML, a text with a mistake, or one in which a key comes twice.
  */
 export function readPlainJson(text: string): object | null {

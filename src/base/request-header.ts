@@ -1,6 +1,6 @@
 /** A header for requests. */
 export interface OriginHeader {
-  /** `scheme://host:port` that it is for, as URLs print it; null: not said. */
+  /** `scheme://host:port` that it is for, as URLs print it; null: not given. */
   readonly origin: string | null;
   readonly name: string;
   readonly value: string;

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
 import { parseAddress } from './ip.js';
 
-/** What a TLS client has to be told to reach the server it means, and nobody else. */
+/** What a TLS client needs to reach the intended server and no other. */
 export interface ServerIdentity {
   /** Sent in the handshake; empty for an address, which is no server name (RFC 6066 §3). */
   readonly servername: string;
@@ -109,7 +109,7 @@ function isLabel(text: string): boolean {
   return /^[a-z0-9_][a-z0-9_-]*$/.test(text);
 }
 
-/** Of ASCII only: other letters have lower cases that are somebody else's. */
+/** Of ASCII only: other letters have lower cases that belong to other names. */
 function inLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -6,7 +6,7 @@ export interface Sysctl {
   readonly value: number;
   /** Others rely on it too by the time it is no longer asked for, and it stays. */
   readonly stays?: true;
-  /** What the kernel begins with. `--cleanup` goes back to it, as nothing tells what was there before the mode. */
+  /** The kernel's initial value. `--cleanup` restores it, because the value before the mode is not recorded. */
   readonly initial?: number;
   /** Only for kernels from one release to before another, each as major and minor number. */
   readonly kernels?: { readonly from: KernelRelease; readonly before: KernelRelease };

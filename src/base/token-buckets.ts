@@ -6,7 +6,7 @@ const MAX_BUCKETS = 512;
 export class TokenBuckets {
   private readonly buckets = new Map<string, TokenBucket>();
 
-  /** @param limit as many as can be told apart: whoever was seen longest ago begins anew. */
+  /** @param limit the most keys that are kept apart: the key seen longest ago begins anew. */
   constructor(
     private readonly create: () => TokenBucket,
     private readonly limit = MAX_BUCKETS,

@@ -1,4 +1,4 @@
-/** An object that a watch told of. */
+/** An object that a watch reported. */
 export interface HeardObject {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly kind: string;
@@ -8,12 +8,9 @@ export interface HeardObject {
   readonly resourceVersion: string;
 }
 
-/**
- * What sources tell whoever follows changes on their way. Where nobody does it is null, and then nothing is made for it either: no source allocates
- * anything to be told.
- */
+/** What sources report to the observer of changes. Without an observer it is null, and no source allocates anything for it. */
 export interface SourceTracing {
-  /** Commits what comes of what was heard. */
+  /** Commits the result of what was received. */
   committing(heard: readonly HeardObject[], commit: () => void): void;
   /** All of a resource has been read and committed. @param since when that began, on performance.now's clock. */
   listed(resource: string, objects: number, since: number): void;
@@ -23,7 +20,7 @@ export interface SourceTracing {
 
 /** One request on its way. */
 export interface RequestTrace {
-  /** Tell the server of which trace it is a part. */
+  /** Sends the server the trace that the request is part of. */
   readonly headers: Readonly<Record<string, string>>;
   /** Headers came, or no answer (null). */
   answered(status: number | null): void;

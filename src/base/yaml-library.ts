@@ -3,8 +3,8 @@ import * as library from 'js-yaml';
 export type YamlLibrary = typeof library;
 
 /**
- * The library that reads and writes YAML. Of the program as it is shipped it is a file of its own, which is loaded here, and let go of when nobody holds it: a start
- * that has read its files has no more need of it. So what is kept for long keeps nothing of it.
+ * The library that reads and writes YAML. Of the program as it is shipped it is a file of its own, which is loaded here, and released when it has no holder:
+ * a start that has read its files has no more need of it. So what is kept for long keeps nothing of it.
  */
 export function yamlLibrary(): YamlLibrary {
   return library;

@@ -95,7 +95,7 @@ function load(text: string, schema: Schema, firstLine: number): unknown[] {
   }
 }
 
-/** What the aliases of one file may repeat beside as much as is written: whoever reads it walks each of these values. */
+/** What the aliases of one file may repeat beside as much as is written: a reader walks each of these values. */
 const FREE_VALUES = 100_000;
 /** Long texts count as several values. */
 const CHARS_PER_VALUE = 64;
@@ -123,7 +123,7 @@ export class ExpansionBudget {
   }
 }
 
-/** How much whoever walks a document meets, in values, and how many values are written down. */
+/** How many values a walk over the document meets, and how many values are written down. */
 function measure(document: unknown): { readonly size: number; readonly written: number } {
   const sizes = new Map<object, number>();
   let written = 0;
