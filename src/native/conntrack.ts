@@ -63,7 +63,7 @@ export interface FlowSums {
   readonly ways: Uint8Array;
   /** For each way the numbers of {@link FLOW_SUM}. */
   readonly sums: Float64Array;
-  /** The same once, of ways beyond the most that are told apart. */
+  /** The same once, for the ways beyond the most that are counted separately. */
   readonly leftOut: Float64Array;
   /** How often the kernel had more to say than could be kept, so that ends of flows were missed. */
   readonly overruns: number;
@@ -100,7 +100,7 @@ export interface ConntrackAddon {
   /**
    * Counts from now on, in this network namespace and both families, until it is stopped or the environment ends. It does not keep the process alive. Throws ERR_NETLINK.
    *
-   * @param most how many ways are told apart between two calls of {@link FlowCounter.take}.
+   * @param most how many ways are counted separately between two calls of {@link FlowCounter.take}.
    * @param buffer bytes of room for ends that are not read yet; each takes more than a kilobyte, as the kernel counts.
    */
   conntrackCount(most: number, buffer: number): FlowCounter;

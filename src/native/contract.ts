@@ -1,7 +1,7 @@
 /**
  * The whole seam between TypeScript and the addon: a subsystem of the kernel each, in a file of its own. What crosses is complete: every field present,
  * absent is null, unions tagged by `type`. The addon encodes, sends and decodes; it fills no default and knows no Service. Nothing here blocks the JS
- * thread: every call that touches a socket or starts a program returns a promise settled from a worker thread.
+ * thread: every call that touches a socket or starts a program returns a promise that a worker thread completes.
  */
 
 import type { AccountingAddon } from './accounting.js';

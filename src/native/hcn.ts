@@ -128,11 +128,11 @@ export type HcnOperation =
   | { readonly type: 'modify'; readonly kind: 'loadBalancer'; readonly id: string; readonly settings: HcnLoadBalancer }
   | { readonly type: 'delete'; readonly kind: 'endpoint' | 'loadBalancer'; readonly id: string };
 
-/** What HNS tells of by itself, which is little: of endpoints and load balancers nothing. What happens until JavaScript gets to run is gathered. */
+/** What HNS reports by itself, which is little: nothing of endpoints and load balancers. Events are gathered until JavaScript runs. */
 export interface HcnChange {
   /** A network came or went. */
   readonly networks: boolean;
-  /** The service ended or started anew: everything may be otherwise, and this watch hears nothing more. */
+  /** The service ended or restarted: anything may have changed, and this watch receives nothing more. */
   readonly disconnected: boolean;
 }
 
@@ -158,10 +158,10 @@ export interface HcnAddon {
   hcnList<Kind extends HcnKind>(kind: Kind, ids: readonly string[] | null): Promise<readonly HcnListed<Kind>[]>;
   /**
    * Does one after the other in the order given, whatever becomes of others, and answers for each its id, or why HNS refused it. An error names the operation
-   * (`index`) and the object in words. HNS has no transactions: whoever is killed in between leaves what was done until then.
+   * (`index`) and the object in words. HNS has no transactions: a process that is killed in between leaves what was done until then.
    */
   hcnApply(operations: readonly HcnOperation[]): Promise<readonly (string | NativeError)[]>;
-  /** Calls back with changes, whoever made them. Answers what ends it; it ends with the environment too, and does not keep the process alive. */
+  /** Calls back with all changes, external ones too. Answers what ends it; it ends with the environment too, and does not keep the process alive. */
   hcnWatch(onChange: (change: HcnChange) => void): Promise<() => void>;
 }
 

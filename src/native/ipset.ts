@@ -97,7 +97,7 @@ export interface IpsetAddon {
    * (`index`), of elements which one (`element`), and the set in words. Loads ip_set and the types.
    */
   ipsetApply(operations: readonly IpsetOperation[]): Promise<Applied>;
-  /** For each name, in the order given; null: there is no such set. Changes in the meantime may leave out an element or tell one twice. */
+  /** For each name, in the order given; null: there is no such set. Concurrent changes may leave out an element or repeat one. */
   ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]>;
   /**
    * A whole number for each name, the same for the same set in whatever order it is listed, references and counts apart; 0: there is no such set.

@@ -121,7 +121,10 @@ export interface IptablesAddon {
    * is its table, text and owner, and `index` the operation (null for the COMMIT, to which the programs ascribe what the kernel refuses).
    */
   iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck>;
-  /** Lists chains of the tables; a legacy table that nobody has used yet has none, and stays unused. `rules` gives the text of built-in chains and of chains whose name begins with one of `textOf`. */
+  /**
+   * Lists chains of the tables; an unused legacy table has none, and stays unused. `rules` gives the text of built-in chains and of chains whose name begins
+   * with one of `textOf`.
+   */
   iptablesList(
     family: IptablesFamily,
     flavor: IptablesFlavor,
@@ -146,7 +149,7 @@ export interface IptablesAddon {
   iptablesMatch(family: IptablesFamily, name: string): Promise<boolean | null>;
   /**
    * The first of the `recent` lists that saw the source within so many seconds, as the rules of {@link IptablesEndpointRules} would find it: its index.
-   * Null: none did. Lists that are not there saw nobody. One name serves both families.
+   * Null: none did. A list that does not exist saw no source. One name serves both families.
    *
    * @param source 4 or 16 bytes.
    */

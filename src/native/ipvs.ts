@@ -93,20 +93,20 @@ export interface IpvsAddon {
    * (`index`), of destinations the endpoint in it (`element`), and the service in words. Loads ip_vs and schedulers.
    */
   ipvsApply(operations: readonly IpvsOperation[]): Promise<Applied>;
-  /** Changes in the meantime may leave out a service or tell one twice; the kernel does not say so. */
+  /** Concurrent changes may leave out a service or repeat one; the kernel does not report it. */
   ipvsServices(family: Family): Promise<readonly IpvsListedService[]>;
   /** For each service, in the order given; of one that is not there none. As above in other regards. */
   ipvsDestinations(services: readonly IpvsService[]): Promise<readonly IpvsDestinations[]>;
   /**
-   * A whole number for all that {@link ipvsServices} would answer, the same for the same services in whatever order. Costs what telling them apart does not:
-   * for who looks again and again, as ip_vs tells nobody of changes.
+   * A whole number for all that {@link ipvsServices} would answer, the same for the same services in whatever order. It costs less than a comparison: it is
+   * for a caller that polls, because ip_vs sends no notifications of changes.
    */
   ipvsServicesDigest(family: Family): Promise<number>;
   /** The same for each of some services: of its destinations, connections apart; 0 for one without any. */
   ipvsDestinationsDigests(services: readonly IpvsService[]): Promise<Float64Array>;
   /**
    * Where persistence sends a client of a service again: one endpoint as in {@link EndpointList}, of port 0 where the service is on FTP's; null: nowhere in
-   * particular. Rejects with EFBIG where the kernel, which tells it among all connections alone, has more than some 160,000.
+   * particular. Rejects with EFBIG where the kernel, which reports it only in the list of all connections, has more than some 160,000.
    */
   ipvsRemembered(service: IpvsService, client: Uint8Array): Promise<Uint8Array | null>;
   /** Null: ip_vs is not loaded. */

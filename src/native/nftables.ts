@@ -118,7 +118,7 @@ export interface NftForeignChange {
 
 /** What the kernel reports of a packet that it traces (nft(8), `monitor trace`): a rule that applied to it, or the end of a base chain. */
 export interface NftTraceEvent {
-  /** The same for a packet on its way through the hooks, as far as the kernel can tell. */
+  /** The same for a packet on its way through the hooks, as far as the kernel reports it. */
   readonly id: number;
   readonly family: NftReadFamily;
   readonly table: string;
@@ -166,8 +166,8 @@ export interface NftablesAddon {
   /** The base chains of every table of the families ip, ip6 and inet but those of this name. */
   nftBaseChains(but: string): Promise<readonly NftBaseChain[]>;
   /**
-   * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
-   * whoever sends it. Not with what packets do to dynamic sets.
+   * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace, from any
+   * sender. It does not grow with what packets do to dynamic sets.
    */
   nftGeneration(): Promise<number>;
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
@@ -180,7 +180,7 @@ export interface NftablesAddon {
   nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void;
   /**
    * Makes a table that lasts as long as this goes on, and calls back with what the kernel reports of packets that it traces in this network namespace,
-   * whoever asked for that; what happens until JavaScript gets to run is gathered. The transaction's table has the flag `owner`: the kernel removes it
+   * whichever program enabled the trace; reports are gathered until JavaScript runs. The transaction's table has the flag `owner`: the kernel removes it
    * with the process, however that ends (Linux 5.12). Answers what ends it; it ends with the environment too, and does not keep the process alive. Throws
    * ERR_NETLINK when the kernel refuses.
    */

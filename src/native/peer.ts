@@ -2,7 +2,7 @@
 export interface PeerAddon {
   /**
    * Name of the abstract Unix socket (unix(7)), without the NUL before it, by which proxies of one network namespace find each other.
-   * Empty: nobody else writes to this kernel.
+   * Empty: no other proxy writes to this kernel.
    */
   peerName(): string;
   /**

@@ -34,7 +34,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
     peer: {},
     probe: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
-    // Whoever writes nothing is no service.
+    // A process that writes nothing is no service.
     service: {},
   };
   return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
