@@ -1,6 +1,6 @@
-/** Calls that change the kernel, counted, so that a comparison can tell whether one came in between. */
+/** Calls that change the kernel, counted, so that a comparison can detect a call in between. */
 export class Calls {
-  /** Settles when no call changes the kernel any more. */
+  /** Resolves when no call changes the kernel any more. */
   private underWay: Promise<unknown> = Promise.resolve();
   private count = 0;
 

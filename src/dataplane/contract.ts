@@ -50,7 +50,7 @@ export interface QuarantinedFrontend {
   readonly reason: string;
   readonly since: number;
   readonly retryAt: number;
-  /** The kernel holds nothing of it, whatever it held before. Absent: it holds what it held before. */
+  /** The kernel holds nothing of it, even if it did before. Absent: it holds what it held before. */
   readonly absent?: boolean;
 }
 
@@ -170,9 +170,9 @@ export interface FamilyDataplane {
   /** The process ends: an `apply` that is under way rejects with {@link EndedError} before it sends more, where sending takes long. */
   end(): void;
   /**
-   * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules say nothing of the node's settings in so many
-   * words: where they are those that `plan.node` calls for its lines are printed, otherwise the rules themselves. So it is with whatever else a
-   * mode's kernel has no words for.
+   * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules do not contain the node's
+   * settings literally. If they are the rules that `plan.node` calls for, its lines are printed, otherwise the rules
+   * themselves. The same goes for everything else that a mode's kernel cannot express.
    */
   dump(plan: FamilyTable): Promise<readonly string[]>;
   /**

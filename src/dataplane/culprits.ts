@@ -1,23 +1,26 @@
 import type { Ledger } from './ledger.js';
 
-/** How parts of a whole are tried that was refused. */
+/** How the parts of a refused whole are tried. */
 export interface Trial<Unit, Refusal> {
-  /** Null: they are taken. */
+  /** Null: the kernel takes them. */
   readonly attempt: (units: readonly Unit[]) => Promise<Refusal | null>;
-  /** Those of them that need what a refusal names; none: it names nothing. */
+  /** The units that need what a refusal names; none: it names nothing. */
   readonly named: (units: readonly Unit[], refusal: Refusal) => readonly Unit[];
-  /** The search ends after so many refusals of culprits; all else is taken all the same. */
+  /** The search ends after so many refusals of offending elements; the remaining units are taken all the same. */
   readonly most: number;
-  /** Nor is more tried than so many times. */
+  /** The limit of attempts. */
   readonly attempts: number;
-  /** What goes first: larger parts, so that what is not refused is taken soon, or smaller ones, so that some are found in however few attempts. */
+  /** Which parts go first. Larger ones: units that are not refused are taken soon. Smaller ones: few attempts find some. */
   readonly first: 'larger' | 'smaller';
 }
 
 export interface Culprits<Unit, Refusal> {
   /** Each was refused by itself, or with others that all need what was refused. */
   readonly found: readonly (readonly [Unit, Refusal])[];
-  /** A refusal of more than were looked for, or the last where there were more attempts to make; null: everything else is taken. */
+  /**
+   * A refusal beyond the limit of offending elements, or the last refusal when the attempts ran out. Null: everything else
+   * is taken.
+   */
   readonly tooMany: Refusal | null;
 }
 
@@ -30,8 +33,9 @@ interface Part<Unit> {
 }
 
 /**
- * Has all units be taken but those that are refused even by themselves, by dividing what is refused: into those that the refusal names and the others, or into
- * halves. One among n costs some 2·log2(n) attempts, and each unit is in some log2(n) of them however many are refused.
+ * Sends all units, except those that are refused even by themselves. It divides what is refused: into the units that the
+ * refusal names and the others, or into halves. One among n costs some 2·log2(n) attempts. Each unit is in some log2(n)
+ * of them, independent of how many are refused.
  */
 export async function findCulprits<Unit, Refusal>(
   units: readonly Unit[],

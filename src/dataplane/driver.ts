@@ -68,7 +68,7 @@ export interface Driver<Listing> {
    * kernel notifies.
    */
   readonly polls: 'little' | 'everything' | null;
-  /** Whether what is sent replaces whatever the kernel holds: then a lost answer calls for no listing, and what was lost is sent again. */
+  /** Whether a write replaces all that the kernel holds. Then a lost answer needs no listing, and the write is repeated. */
   readonly replaces: boolean;
   /** Null: the reconciler remembers gone frontends. */
   readonly notes: FlowNotes | null;

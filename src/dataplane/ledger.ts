@@ -87,10 +87,11 @@ class ClaimedValues<Key, Value> {
 }
 
 /**
- * What is desired of the kernel, what it acknowledged, and the difference of both, which is pending. Only the kernel's answer changes what is acknowledged,
- * so a failure needs no undoing: everything not acknowledged is still pending. Nothing is taken out by asking.
+ * The desired values, the values that the kernel acknowledged, and the difference of both, which is pending. Only the
+ * kernel's answer changes what is acknowledged, so a failure needs no undoing: everything not acknowledged is still
+ * pending. Reading removes nothing.
  *
- * Only the acknowledged values and the difference are kept, and each operation but {@link readBackAll} costs what it names, whatever the size of the table.
+ * Only the acknowledged values and the difference are kept, and each operation but {@link readBackAll} costs what it names, independent of the table's size.
  *
  * A key is unknown or quarantined only while it is pending. No value is `undefined`, which stands for absence.
  */
@@ -126,7 +127,7 @@ export class Ledger<Key, Value> {
     return this.unknownKeys;
   }
 
-  /** Whether nothing is known of any key: whatever is desired is pending. */
+  /** Whether nothing is known of any key: everything desired is pending. */
   get allUnknown(): boolean {
     return this.isAllUnknown;
   }
@@ -191,8 +192,8 @@ export class Ledger<Key, Value> {
   }
 
   /**
-   * Begins a transaction for keys that are not claimed; another is a mistake and throws. Keys that are {@link unknown} are for operations that replace
-   * whatever there is; keys that are not pending, for those that make everything anew.
+   * Begins a transaction for keys that are not claimed; claiming one twice is a mistake and throws. Keys that are
+   * {@link unknown} are for operations that replace any value; keys that are not pending, for those that make everything anew.
    */
   claim(keys: Iterable<Key>): Claim {
     const sent = new ClaimedValues<Key, Value>();
@@ -268,7 +269,7 @@ export class Ledger<Key, Value> {
     this.quarantines.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
   }
 
-  /** Says more of why a key is quarantined. */
+  /** Adds to the reason why a key is quarantined. */
   explain(key: Key, reason: string): void {
     const quarantined = this.quarantines.get(key);
     if (quarantined !== undefined) this.quarantines.set(key, { ...quarantined, reason });
@@ -286,7 +287,7 @@ export class Ledger<Key, Value> {
     if (!this.quarantines.has(key)) return;
     this.retry(key);
     const former = this.held.get(key);
-    // What a change before this one left is nobody's wish.
+    // A value that an earlier change left is not desired.
     if (former !== undefined && !this.formers.has(key)) this.formers.set(key, former);
   }
 

@@ -21,7 +21,7 @@ export interface ModeParts {
   readonly now: () => number;
   /** Whether the kernel is configured to take that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
-  /** For how long conntrack keeps flows, as the sysctls in force say. */
+  /** For how long conntrack keeps flows: the sysctls in force. */
   readonly conntrackTimeouts: () => ConntrackTimeouts;
   /** The link address of the interface that has an address; null: none has. */
   readonly interfaceMac: (address: IPAddress) => string | null;
@@ -33,7 +33,7 @@ export interface OpenMode {
   readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
   readonly own: OwnFootprint;
-  /** Removes all that the mode has in a family, where no footprint says what that is; null: its footprint does. */
+  /** Removes all that the mode has in a family, if no footprint describes it; null: its footprint does. */
   readonly remove: ((family: Family) => Promise<void>) | null;
   /** Null: no notifications of external changes to this mode's rules. */
   readonly watch: WatchForeignChanges | null;
@@ -43,7 +43,7 @@ export interface OpenMode {
   readonly attempts: (() => Promise<AttemptCounter>) | null;
 }
 
-/** A metric that kube-proxy has in some modes only: its name behind `kubeproxy_`, and what it says. */
+/** A metric that kube-proxy has in some modes only: its name behind `kubeproxy_`, and its help. */
 export interface ModeMetric {
   readonly name: string;
   readonly help: string;

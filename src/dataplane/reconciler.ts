@@ -19,16 +19,17 @@ const AUDIT_SHARE = 0.01;
 const PROBE_SHARE = 0.02;
 
 /**
- * The loop of every mode, for one IP family. Its driver says how the kernel is listed and written; here it is decided when, and what follows from it:
+ * The loop of every mode, for one IP family. Its driver lists and writes the kernel. The loop decides when, and what follows:
  *
  *     desire ─▶ known? ──yes──▶ deliver ─▶ tidy ─▶ report        what is pending after a failure the next sync sends
  *                 │ no, or a comparison is asked for    ▲
  *                 └▶ list ─▶ losses ─▶ read back ───────┘        deliver answers that the kernel is not as known: list, once
  *
- * - The kernel is *known* from the end of one sync to the beginning of the next. A failure in between makes the next sync list everything, unless what is sent
- *   replaces whatever is there.
- * - *Losses* are what a listing lacks of what was acknowledged. They are reported with the sync that has repaired them.
- * - *Unsynced sources*: what a listing has and the plan does not name stays until the plan names it, or until all sources are synced.
+ * - The kernel is *known* from the end of one sync to the beginning of the next. A failure in between makes the next sync list everything, unless writes
+ *   replace everything that the kernel holds.
+ * - *Losses* are acknowledged values that a listing lacks. They are reported with the sync that has repaired them.
+ * - *Unsynced sources*: entries of a listing that the plan does not name stay until it names them, or until all sources are
+ *   synced.
  * - *Gone* datagram frontends are remembered until their flows are gone too, here or in the kernel.
  * - *Audits* compare beside syncs. What they find makes the next comparison that is asked for list everything.
  */
@@ -194,7 +195,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
     await this.calls.change(async (mark) => {
       this.isKnown = false;
       await notes.remove(noted, this.wasFull);
-      // A sync that has begun meanwhile says itself what is known.
+      // A sync that has begun meanwhile determines itself what is known.
       if (this.calls.isQuiet(mark)) this.isKnown = true;
     });
   }
@@ -272,7 +273,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
 
 const NO_FLOWS: ReadonlySet<FrontendKey> = new Set();
 
-/** Whether a comparison found a difference although no sync came in between: what differs while a sync changes it says nothing. */
+/** Whether a comparison found a difference with no sync in between: a difference during a sync proves nothing. */
 export async function undisturbed(
   quiet: () => Promise<Quiet>,
   compare: () => Promise<boolean>,

@@ -35,8 +35,9 @@ const SEEN_REPLY = 2;
 const REQUESTED: Readonly<Partial<Record<Protocol, number>>> = { TCP: 1, SCTP: 2 };
 
 /**
- * Whether the flow at `start` is a connection attempt that nothing was replied to. The state alone does not tell, as a connection that conntrack
- * meets in the middle may be in any; nor does it that nothing was replied, as an association may send heartbeats first.
+ * Whether the flow at `start` is a connection attempt without a reply. The state alone does not show it: a connection that
+ * conntrack meets in the middle may be in any state. A missing reply alone does not show it either: an association may
+ * send heartbeats first.
  */
 export function isUnansweredAttempt(
   records: Uint8Array,

@@ -40,7 +40,7 @@ export async function attribute(
     if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await turn();
     const way = ways.subarray(row * FLOW_WAY.size, (row + 1) * FLOW_WAY.size);
     const traffic = trafficAt(sums, row * FLOW_SUM.length);
-    // All that says where it was addressed to is at the beginning. Many endpoints share it.
+    // The beginning of the row has the whole original destination. Many endpoints share it.
     const destination = Buffer.from(way.buffer, way.byteOffset, FLOW_WAY.source).toString('latin1');
     const frontend = known.has(destination) ? known.get(destination) : frontendOf(way, view);
     known.set(destination, frontend);

@@ -2,7 +2,7 @@ import { parsePrefix, prefixContains } from '../../base/ip.js';
 import { PASSING_TARGETS } from './nft-rules.js';
 import { NO_MATCH, type HookedPacket, type Judged, type Match, type Verdict } from './packet.js';
 
-/** Takes one option and its value: whether the packet is of it. Absent: that cannot be said. */
+/** Takes one option and its value: whether the packet matches it. Absent: unknown. */
 const OPTIONS: Readonly<Record<string, (value: string, packet: HookedPacket) => Match>> = {
   '-s': (value, { source }) => within(value, source),
   '-d': (value, { destination }) => within(value, destination),
@@ -14,7 +14,7 @@ const OPTIONS: Readonly<Record<string, (value: string, packet: HookedPacket) => 
   '--ctstate': (value, packet) => inStates(value, packet),
   '--state': (value, packet) => inStates(value, packet),
 };
-/** Say nothing about packets; the names of matches, whose options are what counts. */
+/** They do not restrict packets: the names of matches, whose options are what counts. */
 const NEUTRAL = ['-m', '--comment'];
 const TAKE_NOTHING = ['--log-tcp-options', '--log-ip-options', '--log-uid', '--log-tcp-sequence'];
 

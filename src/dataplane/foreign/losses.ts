@@ -78,7 +78,7 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
   return { losses: [...found.values()], unread: [...unread, ...[...endless].map(unevaluated)] };
 }
 
-/** Rules of others that let nothing through that is forwarded, whatever packet it is. */
+/** Rules of others that let no forwarded packet through. */
 export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses> {
   const read = await Promise.all(FAMILIES.map(async (family) => ({ family, ...(await readForeign(addon, family)) })));
   const losses = read.flatMap(({ family, bases }) => {

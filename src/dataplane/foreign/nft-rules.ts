@@ -202,7 +202,7 @@ class Machine {
   }
 }
 
-/** Whether a rule rejects, whatever packet it is for. */
+/** Whether a rule rejects, independent of the packets that it matches. */
 export function refuses(rule: string): boolean {
   if (/\[reject[ \]]/.test(rule)) return true;
   return [...rule.matchAll(/\[unknown\(target\) (\w+)/g)].some(
@@ -248,7 +248,7 @@ function compare(bytes: Registers, op: string | null, value: Uint8Array): boolea
   return op === 'gte' ? order >= 0 : null;
 }
 
-/** The element that a key is in; -1: in none; null: that cannot be said. */
+/** The element that a key is in; -1: in none; null: unknown. */
 function find(
   { count, keys, keyEnds }: NftElementsListing,
   key: Registers,

@@ -14,13 +14,13 @@ export interface HookedPacket {
   readonly isTranslated: boolean;
 }
 
-/** Whether a rule is for a packet; null: that cannot be said. */
+/** Whether a rule matches a packet; null: unknown. */
 export type Match = boolean | null;
 
 export type Verdict =
   | { readonly type: 'accept' | 'drop' | 'reject' | 'return' | 'continue' }
   | { readonly type: 'jump' | 'goto'; readonly chain: string }
-  /** What becomes of the packet cannot be said. */
+  /** The packet's fate is unknown. */
   | { readonly type: 'unknown' };
 
 /** What a rule does with a packet that it is for; `match` null: perhaps. */
@@ -31,7 +31,7 @@ export interface Judged {
 
 export const NO_MATCH: Judged = { match: false, verdict: { type: 'continue' } };
 
-/** A chain of others, whose rules are in whatever form they were read. */
+/** A chain of others, with its rules in the form in which they were read. */
 export interface ForeignChain {
   readonly name: string;
   readonly rules: readonly string[];

@@ -6,11 +6,11 @@ import { judgeIptablesRule } from './iptables-rules.js';
 import { nftJudge } from './nft-rules.js';
 import type { ForeignBase, ForeignChain, ForeignTable, Hook } from './packet.js';
 
-/** Tables with more are left alone: nobody waits for an explanation so long. */
+/** Tables with more are left alone: an explanation would take too long. */
 const MOST_RULES = 20_000;
 /** Elements of so many sets of a table are read. */
 const MOST_SETS = 64;
-/** The table of mode nftables, whatever mode is in force. */
+/** The table of mode nftables, independent of the mode in force. */
 const OUR_TABLE = 'kube-proxy';
 const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
 const HOOK = /^type (filter|route) hook (prerouting|input|forward|output|postrouting) priority (-?\d+) policy (\w+)$/;

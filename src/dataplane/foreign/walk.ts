@@ -1,6 +1,6 @@
 import type { ForeignBase, ForeignLoss, ForeignTable, HookedPacket } from './packet.js';
 
-/** Chains of ours, and of the kubelet, which are part of the mode: what they do `explain` says. */
+/** Chains of ours, and of the kubelet, which are part of the mode: `explain` describes them. */
 const OURS = /^KUBE-/;
 /** The kernel lets rules jump no deeper. */
 const DEEPEST = 16;
@@ -15,7 +15,7 @@ interface Walked {
   readonly loss: Loss | null;
 }
 
-/** What a base chain takes from a packet; null: nothing that can be seen; `endless`: that takes too long to say. */
+/** What a base chain takes from a packet; null: nothing visible; `endless`: the walk would take too long. */
 export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | 'endless' | null {
   const walk = new Walk(base.table, packet);
   const { type, loss } = walk.chain(base.chain, 0);

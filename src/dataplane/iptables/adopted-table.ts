@@ -3,7 +3,9 @@ import type { FamilyTable, FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan 
 import type { HeldRules } from './read-back.js';
 import type { Changes, TableView } from '../table-view.js';
 
-/** A family's table, and what the kernel has beyond it while the table has gaps: see {@link FamilyTable.gaps}. */
+/**
+ * A family's table, with what the kernel has beyond it while the table has unsynced sources: see {@link FamilyTable.gaps}.
+ */
 export class AdoptedTable implements TableView {
   private readonly adoptedFrontends = new Map<FrontendKey, FrontendPlan>();
   private readonly adoptedHairpin = new Set<IPAddress>();

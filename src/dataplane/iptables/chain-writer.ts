@@ -17,7 +17,7 @@ export interface SentStreams extends Pick<SyncReport, 'transactions' | 'ruleOper
 
 const NOTHING_SENT: SentStreams = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
 
-/** A stream that was refused for what it says. */
+/** A stream that was refused for its content. */
 export interface RefusedStream {
   readonly error: unknown;
   /** Tables before it were written. */
@@ -168,7 +168,7 @@ function leadsToFirewall(operation: IptablesOperation): boolean {
 
 const TRIAL_TABLES = ['filter', 'nat'] as const;
 
-/** Null: it failed for another reason than what it says, and it is unknown how far it came. */
+/** Null: it failed for a reason other than its content, and it is unknown how far it came. */
 function refusalOf(error: unknown, operations: readonly IptablesOperation[]): RefusedStream | null {
   const table = refusedTable(error, [...new Set(operations.map((operation) => operation.table))]);
   return table === null ? null : { error, table };

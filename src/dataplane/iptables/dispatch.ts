@@ -19,7 +19,7 @@ export interface DispatchOptions {
   /** Beginning of the names of the chains it is divided into. */
   readonly division: string;
   readonly branches: (item: string) => readonly Branch[];
-  /** What the chain says of one item. */
+  /** The chain's rules for one item. */
   readonly rules: (item: string) => readonly string[];
   /** Rules at the end of the chain, divided or not. */
   readonly tail: () => readonly string[];
@@ -42,7 +42,7 @@ export class Dispatch {
 
   constructor(private readonly options: DispatchOptions) {}
 
-  /** Says that the item's rules may have changed, and whether it has any. */
+  /** Marks the item's rules as changed, and sets whether it has any. */
   set(item: string, present: boolean): void {
     const divided = this.isDivided;
     if (present !== this.items.has(item)) {
@@ -63,7 +63,7 @@ export class Dispatch {
     return this.items.size === 0;
   }
 
-  /** Says that its tail may be another. */
+  /** Marks the chain's tail as changed. */
   touchEntry(): void {
     this.changed.add(this.options.chain);
   }
@@ -144,7 +144,7 @@ export class Dispatch {
   }
 }
 
-/** By the two low nibbles of an address: Services' addresses differ there, whatever their range. */
+/** By the two low nibbles of an address: Services' addresses differ there in every range. */
 export function addressBranches(address: IPAddress): readonly Branch[] {
   const bytes = addressBytes(address);
   const last = bytes.at(-1) ?? 0;

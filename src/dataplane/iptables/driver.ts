@@ -41,7 +41,7 @@ export interface IptablesOptions extends TablesOptions {
 
 type Chains = readonly IptablesChainListing[];
 
-/** The iptables mode of one family. The README of this folder says what the chains look like and why. */
+/** The iptables mode of one family. The README of this folder explains the chains. */
 export class IptablesDriver implements Driver<Chains> {
   readonly family: Family;
   readonly polls = 'little';
@@ -85,7 +85,7 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   prepare(): void {
-    // Listing needs the plan: it says which texts to read.
+    // Listing needs the plan, which determines the texts to read.
   }
 
   end(): void {
@@ -249,7 +249,7 @@ export class IptablesDriver implements Driver<Chains> {
     return await undisturbed(quiet, () => this.differs(table));
   }
 
-  /** Everything, when its traces say that somebody else changed something: whether that is ours they do not say. */
+  /** Compares everything if the traces show an external change: they do not show whether our rules are affected. */
   async probe(quiet: WaitForQuiet): Promise<boolean> {
     if (!(await this.isTouched())) return false;
     return await undisturbed(quiet, () => this.differs(this.plan.view));
@@ -362,7 +362,7 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
   };
 }
 
-/** Where the kernel does not tell the periodic check remains. */
+/** Where the kernel does not notify, the periodic check remains. */
 const UNKNOWN: IsTouched = () => Promise.resolve(false);
 
 /** Of which chains the rules themselves are needed at a start. */

@@ -14,9 +14,12 @@ import type { Ruleset } from './ruleset.js';
 import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
 import type { ServiceGroups, Unit } from './service-groups.js';
 
-/** So many culprits one sync looks for. */
+/** The most offending elements that one sync looks for. */
 const MOST_CULPRITS = 16;
-/** So many streams one sync tries to tell who is refused of those that are quarantined, and so many units it tries first: the next change waits for them. */
+/**
+ * The most streams that one sync tries to find which quarantined units are still refused, and the units it tries first: the
+ * next change waits for them.
+ */
 const MOST_RETRIES = 5;
 const FIRST_RETRIED = 8;
 
@@ -32,7 +35,10 @@ export interface GroupWriterOptions {
 
 /** Brings Service ports to the kernel, and quarantines those that it refuses: they stay as it holds them, and the others do not wait for them. */
 export class GroupWriter {
-  /** Groups that are shown as the kernel holds them and whose own chains are not sent: those that are quarantined, and while culprits are looked for those not yet tried. */
+  /**
+   * Groups that are shown as the kernel holds them and whose own chains are not sent: quarantined groups, and during a search
+   * for offending elements the groups not yet tried.
+   */
   private readonly hidden = new Set<string>();
 
   constructor(private readonly options: GroupWriterOptions) {}

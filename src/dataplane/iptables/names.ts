@@ -43,7 +43,7 @@ export const DIVISION = {
   retryNodePorts: CHAIN.retryNodePorts,
 } as const;
 
-/** Beginnings of the names of chains whose rules tell which frontends there are. */
+/** Prefixes of the names of chains whose rules show which frontends there are. */
 export const DISPATCH_PREFIXES: readonly string[] = [
   CHAIN.services,
   CHAIN.nodePorts,

@@ -34,10 +34,10 @@ export class PacketCounters {
   ) {}
 
   /**
-   * Makes the objects that are not there, and answers whether rules may name them. Objects that no rule names can be deleted by anybody, so they are
-   * made before every writing of all rules; a rule is tried once.
+   * Makes the missing objects, and answers whether rules may name them. Any program can delete objects that no rule names,
+   * so they are made before every writing of all rules; a rule is tried once.
    *
-   * @param listing as it is now: rules that count already need not be tried.
+   * @param listing the present one: rules that count already need not be tried.
    */
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     const isPossible = await this.isPossible(family, listing);

@@ -18,7 +18,7 @@ import { CHAIN, DIVISION } from './names.js';
 import { RETRY_PROTOCOLS } from './policy-names.js';
 import { retrySecondsFor } from './retry.js';
 
-/** What a listing says in the plan's terms. */
+/** A listing in the plan's terms. */
 export interface HeldRules {
   readonly frontends: ReadonlyMap<FrontendKey, FrontendPlan>;
   /** Frontends that refuse some connections, with no endpoints but as they refuse: see refusalRules. */
@@ -28,8 +28,9 @@ export interface HeldRules {
 }
 
 /**
- * Reads chains back: ours, and as far as they are like ours those of kube-proxy in the same mode. Frontends whose own chains were not listed with
- * their rules come without endpoints. A frontend without endpoints does not say how it would treat connections if it had some.
+ * Reads chains back: ours, and those of kube-proxy in the same mode as far as they are like ours. Frontends whose own
+ * chains were not listed with their rules come without endpoints. A frontend without endpoints does not show how it would
+ * treat connections if it had some.
  */
 export function readBack(
   family: Family,
@@ -245,7 +246,7 @@ class Reader {
 /** As spread.ts writes it. */
 const WEIGHT = /^weight ([0-9]{1,9})$/;
 
-/** Lists without weights have equal ones; where neither has any there is nothing to say. */
+/** Lists without weights have equal ones; null: neither list has weights. */
 function balanceOf(list: EndpointList, shares: Shares | null, local: Endpoints | null): Balance | null {
   if (shares === null && (local?.shares ?? null) === null) return null;
   const equal = ({ count }: EndpointList): Shares => ({ weights: new Array<number>(count).fill(1), slots: null });

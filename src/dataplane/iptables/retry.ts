@@ -11,11 +11,12 @@ import { CHAIN, POLICY_NAME } from './names.js';
 import { policyName, secondsNamed } from './policy-names.js';
 
 /**
- * Attempts that no endpoint answers: a timeout policy of conntrack makes the kernel forget them soon, so that the client's next packet is balanced anew. Rules
- * of table raw give it to new flows of Services, before connection tracking sees the packet. All states but the unanswered one last as the sysctls say.
+ * Attempts that no endpoint answers: a timeout policy of conntrack makes the kernel forget them soon, so that the client's
+ * next packet is balanced anew. Rules of table raw give it to new flows of Services, before connection tracking sees the
+ * packet. All states but the unanswered one keep the timeouts of the sysctls.
  */
 
-/** What a name says, with the other states as the sysctls have them. */
+/** The policy of a name, with the sysctls' timeouts in the other states. */
 export function policyNamed(name: string, sysctls: ConntrackTimeouts): TimeoutPolicy {
   const [, letter = 't'] = POLICY_NAME.exec(name) ?? [];
   const seconds = secondsNamed(name) ?? 0;
@@ -69,7 +70,7 @@ export function retryEntry(): Chain {
   ]);
 }
 
-/** What a frontend says of it, as the plan does. @param policy that its flows get; undefined: none. */
+/** A frontend's seconds in the plan's terms. @param policy that its flows get; undefined: none. */
 export function retrySecondsFor(
   policy: string | undefined,
   frontend: Pick<FrontendPlan, 'protocol' | 'port'>,

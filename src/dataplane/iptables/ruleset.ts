@@ -139,7 +139,7 @@ export class Ruleset {
     return this.shown.get(key)?.group.hash;
   }
 
-  /** What dispatch chains say of these groups. */
+  /** The dispatch chains' rules for these groups. */
   entriesOf(hashes: readonly string[]): Readonly<Record<'filter' | 'nat', readonly string[]>> {
     const shown = hashes.flatMap((hash) => {
       const group = this.groups.get(hash);
@@ -190,7 +190,7 @@ export class Ruleset {
     this.unsettled.clear();
   }
 
-  /** Says that any chain may have to be made again that depends on more than its group. */
+  /** Marks all chains that depend on more than their group as changed. */
   touchAll(): void {
     for (const dispatch of this.dispatches()) dispatch.touchAll();
     this.fixedTouched = true;
@@ -342,7 +342,7 @@ export class Ruleset {
     const checks = [...this.view.healthChecks()].map(
       ({ port, service }) => [frontendKey(null, port, 'TCP'), service] as const,
     );
-    // Of two Services with one port the first by name counts, whatever the order in which they came.
+    // Of two Services with one port the first by name counts, in any order of arrival.
     const wanted = new Map(checks.sort(([, one], [, other]) => (one < other ? 1 : -1)));
     for (const key of this.healthPorts.keys()) if (!wanted.has(key)) this.health.set(key, false);
     for (const [key, service] of wanted) if (this.healthPorts.get(key) !== service) this.health.set(key, true);

@@ -171,8 +171,8 @@ export function refusalChain(frontend: FrontendPlan): string | null {
 }
 
 /**
- * What becomes of connections that nothing translated; none where all are. Before them what it says for sources that are not admitted, which
- * are dropped whether there are endpoints or not.
+ * The rules for connections that nothing translated; none if all are translated. They begin with the rules for sources
+ * that are not admitted, which are dropped whether there are endpoints or not.
  */
 export function refusalRules(frontend: FrontendPlan): readonly string[] {
   const { sourceRanges, servicePort, protocol } = frontend;

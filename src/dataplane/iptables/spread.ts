@@ -53,7 +53,8 @@ export function spreadChains(spreading: Spreading): readonly Chain[] {
 }
 
 /**
- * The same by weights, of which each rule has its own in a comment: what is read back from the kernel is to say the same. These lists are not divided.
+ * The same by weights. Each rule has its weight in a comment, so that reading back from the kernel gives the same weights.
+ * These lists are not divided.
  */
 function weightedRules(spreading: Spreading, weights: readonly number[]): readonly string[] {
   const { protocol, endpoints, affinitySeconds } = spreading;

@@ -15,7 +15,7 @@ import { tryRule } from '../xtables/probe.js';
 import { CHAIN, POLICY_NAME } from './names.js';
 import { policyNamed, usePolicy } from './retry.js';
 
-/** Refusals that say nothing of what the kernel has. */
+/** Refusals that do not show what the kernel has. */
 const PASSING: readonly (string | null)[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR', 'EPERM', 'ETIMEDOUT'];
 
 export interface TimeoutPoliciesOptions {
@@ -28,8 +28,8 @@ export interface TimeoutPoliciesOptions {
 }
 
 /**
- * Policies of one family that rules name. One that a rule names cannot be removed, by anybody, so they are looked at before all rules are written, and others
- * may only give them other seconds.
+ * Policies of one family that rules name. No program can remove a policy that a rule names, so they are looked at before
+ * all rules are written. Others may only give them other seconds.
  */
 export class TimeoutPolicies {
   /** Null: not known yet. */

@@ -2,10 +2,10 @@ import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesFlavor, NftablesAddon } from '../../native/contract.js';
 import { Generation } from '../generation.js';
 
-/** Whether something else than our own streams changed the tables since a moment; false while that cannot be told. */
+/** Whether something other than our own streams changed the tables since a moment; false while that is unknown. */
 export type IsTouched = () => Promise<boolean>;
 
-/** What changes of the programs' tables leave behind, whoever makes them, seen in one small request. */
+/** Traces of changes to the programs' tables, by any program, seen in one small request. */
 export interface Traces {
   /** Sends a stream of ours that writes so many tables. */
   count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack>;
@@ -51,9 +51,9 @@ class Commits implements Traces {
   }
 }
 
-/** Sizes of legacy tables: the kernel says nothing more without a whole table. What leaves all sizes as they are is not seen. */
+/** Sizes of legacy tables: without a whole table the kernel reports nothing more. Changes that keep all sizes are missed. */
 class TableSizes implements Traces {
-  /** What they are unless somebody else changes them; null: somebody may have. */
+  /** The sizes without external changes; null: there may have been one. */
   private expected: string | null = null;
   private marks = 0;
   private underWay = 0;

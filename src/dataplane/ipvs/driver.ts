@@ -59,7 +59,7 @@ function withoutScheduler(scheduler: string): Limitation {
   };
 }
 
-/** The ipvs mode of one family. The README of this folder says what becomes of a packet, and why. */
+/** The ipvs mode of one family. The README of this folder explains what becomes of a packet. */
 export class IpvsDriver implements Driver<Look> {
   readonly family: Family;
   readonly limitations: readonly Limitation[];
@@ -91,7 +91,7 @@ export class IpvsDriver implements Driver<Look> {
     this.limitations = [attempts, CONNECTIONS_GO_ON, ATTEMPTS_NOT_COUNTED, ...withoutThem];
     this.ledgers = new Ledgers(now);
     const { services } = this.ledgers;
-    // What this process made, or may have made, is a proxy's, whatever else has gone since.
+    // What this process made, or may have made, is a proxy's, independent of what else has gone since.
     const isWanted = (key: FrontendKey): boolean =>
       this.table?.frontend(key) !== undefined || services.acknowledged.has(key) || services.unknown.has(key);
     this.ownership = { isWanted, excluded };

@@ -31,8 +31,8 @@ export interface DumpParts {
 }
 
 /**
- * What the kernel holds in the lines of plan/text.ts, sorted. Sets say which frontends there are, and virtual services where they lead. What only waits for
- * the end of its connections is left out.
+ * The kernel's content in the lines of plan/text.ts, sorted. Sets show which frontends there are, and virtual services show
+ * where they lead. What only waits for the end of its connections is left out.
  */
 export async function dumpKernel(parts: DumpParts): Promise<readonly string[]> {
   const { family, listing, chains, node } = parts;

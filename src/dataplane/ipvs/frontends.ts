@@ -61,9 +61,12 @@ export interface Scheduling {
 /** Those with two schedulers' hashes also take the client's port into it (behaviour IV-02). */
 const PORT_HASHING = 'mh';
 
-/** For a Service that asks for hashing, whatever the others have. */
+/** For a Service that asks for hashing, independent of the others' scheduler. */
 export const HASHING_SCHEDULER = 'mh';
-/** Says of a virtual service that its Service asked for it, as the scheduler may be that of all. No destination is unavailable and has slots, so nothing else follows from it. */
+/**
+ * Marks a virtual service whose Service asked for hashing, as the scheduler may be that of all. No destination is
+ * unavailable and has slots, so the flag has no other effect.
+ */
 const ASKED = IPVS_FLAGS.scheduler1;
 /** Schedulers that heed weights; what does not is replaced for a Service with weights. */
 const HEEDING: readonly string[] = ['wrr', 'wlc', 'sed', 'nq', 'lblc', 'lblcr', 'mh', 'sh'];
@@ -171,7 +174,10 @@ function admission(virtual: string, range: IPPrefix): Element {
     : { role: 'admittedPrefixes', key: source + String.fromCharCode(length), comment: '' };
 }
 
-/** Elements that a node port has whatever the addresses: but for its name none of SCTP, whose sets have the addresses. */
+/**
+ * A node port's elements, which do not depend on addresses. For SCTP only its name is one: the sets of SCTP have the
+ * addresses.
+ */
 export function nodePortElements(frontend: FrontendPlan): readonly Element[] {
   const { kind, family, protocol, port, masquerade, servicePort } = frontend;
   if (kind !== 'NodePort') return [];

@@ -14,8 +14,8 @@ import { commentMatch, protocolWord, sourceMatch, type Chain } from '../xtables/
 import { CHAIN, counterName, setName, type CounterRole, type SetRole } from './names.js';
 
 /**
- * The rules around virtual services: what masquerades their packets and what keeps others from them. Sets say which frontends there are, so rules change with
- * the node alone, and with source ranges.
+ * The rules around virtual services: they masquerade packets, and keep other packets from the virtual services. Sets show
+ * which frontends there are, so rules change only with the node and with source ranges.
  */
 
 /** The rules of built-in chains that lead to ours, in kube-proxy's words (behaviour IV-21). */

@@ -49,7 +49,7 @@ async function hasScheduler(
   try {
     const held = await Promise.all(families.map((family) => ipvs.ipvsServices(family)));
     if (held.flat().some((service) => service.scheduler === scheduler)) return true;
-    // What a process left that was killed during its trial would be in the way, and says nothing of the scheduler.
+    // A process that was killed during its trial leaves objects. They would be in the way, and do not show the scheduler.
     const trial: IpvsOperation = { type: 'service', verb: 'new', service: TRIAL, state };
     const applied = await ipvs.ipvsApply([remove, trial, remove]);
     const refused = applied.refused.find(({ index }) => index === 1);
@@ -66,7 +66,7 @@ async function hasScheduler(
 /** Of rules, with the modules that have them. */
 const MATCHES = { set: 'xt_set', ipvs: 'xt_ipvs' } as const;
 
-/** @throws ModeError when the kernel says that it lacks what the rules are made of. */
+/** @throws ModeError when the kernel lacks what the rules are made of. */
 export async function requireMatches(
   { iptables }: Pick<NativeAddon, 'iptables'>,
   families: readonly Family[],

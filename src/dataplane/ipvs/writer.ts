@@ -43,7 +43,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'EADDRNOTAVAIL',
 ]);
 
-/** What it says when it is the object's own fault; null for any other. */
+/** The error's message if the object itself is at fault; null for any other error. */
 function refusalOf(error: NativeError): string | null {
   return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
 }

@@ -75,7 +75,7 @@ const MOST_REMOVALS = 100;
 /** Times that HNS is written to in one sync: what is there in another shape goes first, and what takes its place comes then. */
 const ROUNDS = 3;
 
-/** The kernelspace mode of one family. The README of this folder says what becomes of a packet, and why. */
+/** The kernelspace mode of one family. The README of this folder explains what becomes of a packet. */
 export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
   readonly limitations = [
@@ -463,7 +463,7 @@ export class KernelspaceDriver implements Driver<Look> {
     return endpoints.length === 0 ? undefined : { ...held, endpoints };
   }
 
-  /** Until HNS was seen to do what it says: it may answer success and change nothing. */
+  /** Until HNS was seen to modify what it reports as modified: it may answer success and change nothing. */
   private async lookAtModified(): Promise<void> {
     const { ledgers, writer } = this;
     const ids = [...writer.modified.keys()].flatMap((key) => ledgers.balancerIds.get(key) ?? []);

@@ -27,7 +27,7 @@ export class Ledgers {
     fill(this.balancerIds, balancers.ids);
   }
 
-  /** With the provider that it was made with, where HNS does not say it. */
+  /** With the provider that it was made with, if HNS does not report one. */
   private known(key: EndpointKey, made: MadeEndpoint, { ids }: Pick<Endpoints, 'ids'>): MadeEndpoint {
     const before = this.endpoints.acknowledged.get(key);
     const isSame = before !== undefined && made.provider === null && this.endpointIds.get(key) === ids.get(key);
@@ -44,8 +44,8 @@ export class Ledgers {
 }
 
 /**
- * What HNS does not say of a provider is taken for right: to make all endpoints anew would be worse. So is the link address of an endpoint on this node, which
- * is for HNS to choose.
+ * A provider that HNS does not report is taken for right: to make all endpoints anew would be worse. So is the link address
+ * of an endpoint on this node, which HNS chooses.
  */
 export function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
   if (one.isRemote !== other.isRemote || (one.isRemote && one.mac !== other.mac)) return false;

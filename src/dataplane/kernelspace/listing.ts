@@ -74,7 +74,7 @@ export interface Endpoints {
   readonly onNetwork: ReadonlySet<string>;
   /** Ids of all endpoints that there are. */
   readonly all: ReadonlySet<string>;
-  /** Ids by name, on whatever network. */
+  /** Ids by name, on all networks. */
   readonly byName: ReadonlyMap<string, string>;
   /** Addresses of the family by name, which is in lower case here, of those on the network. */
   readonly addressByName: ReadonlyMap<string, IPAddress>;

@@ -27,12 +27,12 @@ export class Modifying {
     this.proven = true;
   }
 
-  /** HNS refuses it, and says so. */
+  /** HNS refuses it with an error. */
   unsupported(): void {
     this.possible = false;
   }
 
-  /** HNS says that it does it, and does not. */
+  /** HNS answers success, and does not modify. */
   refute(): void {
     if (this.possible) this.onRefuted();
     this.possible = false;

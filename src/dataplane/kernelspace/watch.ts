@@ -2,7 +2,7 @@ import type { Family } from '../../base/ip.js';
 import type { HcnAddon } from '../../native/contract.js';
 import type { WatchForeignChanges } from '../contract.js';
 
-/** How soon an HNS that refuses to tell is asked again, at first and at the most. */
+/** The pause before an HNS that refuses to notify is asked again, at first and at the most. */
 const ASK_AGAIN_MS = { first: 1000, most: 600_000 } as const;
 
 /** A family, and whether its network is another than it was known to be. */

@@ -50,9 +50,10 @@ interface Refusal {
 }
 
 /**
- * Brings the kernel to what a table calls for, past the frontends that it refuses. One refusal proves little: what is in the kernel may not be what the
- * ledger says. So an incremental sync fails with it, and the next one compares everything. The frontends that it is refused for are found by dividing it (culprits.ts),
- * and quarantined: from then on only their own transactions have to do with them.
+ * Brings the kernel to what a table calls for, past the frontends that it refuses. One refusal proves little: the kernel's
+ * content may differ from the ledger. So an incremental sync fails with it, and the next one compares everything. It finds
+ * the refused frontends by dividing the transaction (culprits.ts), and quarantines them: from then on only their own
+ * transactions contain them.
  */
 export class Delivery {
   /** The last comparison was refused, and the refusal named no frontend. */

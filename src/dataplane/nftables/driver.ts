@@ -67,7 +67,7 @@ export function nftablesDataplane(
   );
 }
 
-/** The nftables mode of one family. The README of this folder says what the table looks like and why. */
+/** The nftables mode of one family. The README of this folder explains the table. */
 class NftablesDriver implements Driver<ListedTable> {
   readonly polls = null;
   readonly replaces = false;
@@ -261,7 +261,7 @@ class NftablesDriver implements Driver<ListedTable> {
       // Who failed or compared meanwhile knows better.
       if (!(await quiet()).isKnown || this.ledger.held !== known) return false;
       const look = await listings.look();
-      // A set that is not known is a difference, whatever is in it.
+      // A set that is not known is a difference, with any content.
       const found = await audit.compare(await listings.listSets([...known.sets.keys()]));
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
@@ -314,7 +314,7 @@ class NftablesDriver implements Driver<ListedTable> {
     return unrememberedClients(this.addon, this.family);
   }
 
-  /** Nothing may have been delivered yet: the kernel's table tells whether it has such objects. */
+  /** Nothing may have been delivered yet: the kernel's table shows whether it has such objects. */
   private readTimeouts({ timeouts }: NftTableListing): void {
     if (this.structure.timeouts === null && timeouts.length > 0) this.structure.timeouts = this.timeouts.ofKernel();
   }

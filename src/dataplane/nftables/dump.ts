@@ -37,7 +37,7 @@ export function dumpTable(
   return [...dumpPart(family, kernel, structure, node), ...printUnneeded(family, unneeded)].sort();
 }
 
-/** The same of a part of the table, which does not tell what is needed. */
+/** The same of a part of the table, which does not show what is needed. */
 export function dumpPart(family: Family, kernel: HeldTable, structure: Structure, node: NodePlan): readonly string[] {
   const lines: string[] = [];
   for (const address of kernel.clusterAddresses.keys()) lines.push(clusterAddressLine(family, address));

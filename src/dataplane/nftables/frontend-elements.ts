@@ -147,8 +147,8 @@ function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
 }
 
 /**
- * `Kind namespace/name:port`, so that `nft list` and `dump` tell whose frontend it is. It stays within what nft takes back, 127 characters
- * (libnftables-json(5), NFTNL_UDATA_COMMENT_MAXLEN).
+ * `Kind namespace/name:port`, so that `nft list` and `dump` show whose frontend it is. It stays within what nft takes back,
+ * 127 characters (libnftables-json(5), NFTNL_UDATA_COMMENT_MAXLEN).
  */
 function comment(plan: FrontendPlan): string {
   return `${plan.kind} ${printServicePort(plan.servicePort)}`;

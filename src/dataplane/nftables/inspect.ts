@@ -32,8 +32,8 @@ export function inspectedSets({ frontend }: PacketScope): readonly string[] {
 }
 
 /**
- * What a table says of a scope, in the lines of plan/text.ts. Rules count as far as the scope's packets meet them, and what nothing needs as far as it is the
- * frontend's.
+ * A table's content in a scope, in the lines of plan/text.ts. Rules count as far as the scope's packets meet them. Unneeded
+ * objects count as far as they are the frontend's.
  *
  * @param lingering chains and sets that nothing needs, and that are about to go.
  */

@@ -115,7 +115,7 @@ export const countBy = (set: string, elem: Expression): Statement => ({
 export const updateMap = (map: string, elem: Expression, data: Expression): Statement => ({
   map: { op: 'update', elem, data, map: `@${map}` },
 });
-/** Whatever the element is mapped to: the kernel wants something in its place. */
+/** The element may be mapped to anything: the kernel requires a value in its place. */
 export const deleteFromMap = (map: string, elem: Expression, data: Expression): Statement => ({
   map: { op: 'delete', elem, data, map: `@${map}` },
 });

@@ -57,7 +57,7 @@ export class Listings {
     return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
   }
 
-  /** Whether a listing would show what the last one and our own acknowledgements say. Looked at again after a while all the same. */
+  /** Whether a listing would equal the last one plus our own acknowledgements. After a while it is read again all the same. */
   async isUntouched(): Promise<boolean> {
     if (this.last === null || this.now() - this.last.at >= TRUST_MS) return false;
     return await this.generation.isUntouchedSince(this.last.mark);

@@ -4,14 +4,15 @@ import { dport, jump, match, meta, useTimeout, type Chain, type Rule, type Timeo
 import { CHAIN } from './names.js';
 
 /**
- * Attempts that no endpoint answers: a `ct timeout` object makes conntrack forget them soon, so that the client's next packet begins anew and is
- * balanced again. A rule gives it to new flows of Services before their endpoint is picked. All states but the unanswered one last as the sysctls say,
- * and the object's name has all of its values: where a sysctl changes the rule names another object.
+ * Attempts that no endpoint answers: a `ct timeout` object makes conntrack forget them soon, so that the client's next
+ * packet begins anew and is balanced again. A rule gives it to new flows of Services before their endpoint is picked. All
+ * states but the unanswered one keep the timeouts of the sysctls, and the object's name has all of its values. When a
+ * sysctl changes, the rule names another object.
  */
 
 type RetryProtocol = TimeoutDeclaration['protocol'];
 
-/** What frontends say that are not as the node has it: their flows are as all others, or go on after so many seconds. */
+/** The frontends that differ from the node's times: their flows are as all others, or go on after so many seconds. */
 export type RetryClass = 'off' | `${RetryProtocol}-${number}`;
 
 const RETRY_CLASS = /^(tcp|udp)-([1-9]\d*)$/;
@@ -123,7 +124,7 @@ export function parseRetryTimeout(name: string): { readonly retry: RetryClass } 
   return retry === undefined ? null : { retry };
 }
 
-/** What a name of ours says of an object; null for any other name. */
+/** The object that a name of ours describes; null for any other name. */
 export function declarationNamed(name: string): TimeoutDeclaration | null {
   const [, found = '', tail = ''] = OBJECT.exec(name) ?? [];
   const retry = parseRetryClass(found);

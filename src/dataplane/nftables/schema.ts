@@ -5,7 +5,7 @@ import { COUNTED, SET, SHARDS, clientsMap, countedSet, endpointsMap, isWrittenBy
 
 /** From the prerouting hook of a packet to its postrouting hook. */
 const ASKED_SECONDS = 5;
-/** In which time a client whose connection is to be reset says something, if it was asked to. */
+/** In this time a client whose connection is to be reset sends a packet, if it was asked to. */
 const RESETTING_SECONDS = 30;
 
 /** Longer than the pauses between a client's first SYNs, and not so long that clients use a port again. */
@@ -66,7 +66,10 @@ const COUNTED_SIZE = 4096;
 /** A frontend is counted on as long as another packet comes within this time. */
 const COUNTED_SECONDS = 3600;
 
-/** Sets of the frontends whose refused and dropped packets are counted. The sets that decide over packets have no counters: their declarations say nothing of it. */
+/**
+ * Sets of the frontends whose refused and dropped packets are counted. The sets that decide over packets have no counters:
+ * their declarations do not mention any.
+ */
 export function countedSets(family: Family): readonly SetDeclaration[] {
   const counted: readonly string[] = COUNTED.map(({ of }) => of);
   return staticSets(family)

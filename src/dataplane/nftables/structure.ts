@@ -98,7 +98,7 @@ export class Structure {
     return [...chains.values()];
   }
 
-  /** Whether a table has it whatever its frontends are. */
+  /** Whether a table has it independent of its frontends. */
   isStatic(name: string): boolean {
     return this.staticNames.has(name);
   }

@@ -311,7 +311,7 @@ class TransactionBuilder {
     if (this.commands.length > 0 || this.batches.count > 0) this.close([]);
   }
 
-  /** Call between frontends, and between what else can come or go by itself. Half the room is left to whatever the estimate missed. */
+  /** Call between frontends, and between other parts that can come or go alone. Half the room is left for estimation errors. */
   splitIfFull(): void {
     if (this.batches.bytes + this.commandBytes > this.maxBatch / 2) this.split();
   }

@@ -37,7 +37,7 @@ export interface TableClaim {
   lose(): void;
 }
 
-/** What ledgers have in common, whatever they are of. */
+/** The common part of ledgers of all types. */
 interface AnyLedger {
   readonly isSteady: boolean;
   readonly allUnknown: boolean;
@@ -64,7 +64,7 @@ export class TableLedger {
   readonly uses: Uses;
   /**
    * @param now milliseconds on a clock that only goes forward.
-   * @param isStatic whether a table has a chain or set whatever its frontends are.
+   * @param isStatic whether a table has a chain or set independent of its frontends.
    */
   constructor(now: () => number, isStatic: (name: string) => boolean) {
     this.uses = new Uses(isStatic, now);

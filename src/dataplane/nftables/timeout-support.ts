@@ -13,7 +13,7 @@ const TRIAL_TABLE = 'kube-proxy-trial';
 /** Of the operations of a trial: the object, and what fails where the kernel has taken the object. */
 const OBJECT = 1;
 const END = 2;
-/** Refusals that say nothing of what the kernel has. */
+/** Refusals that do not show what the kernel has. */
 const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR'];
 
 export const NO_TIMEOUT_OBJECTS: Limitation = {

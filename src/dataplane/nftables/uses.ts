@@ -17,7 +17,7 @@ export class Uses {
   private readonly idle = new Map<string, number>();
 
   /**
-   * @param isStatic whether a table has a chain or set whatever its frontends are.
+   * @param isStatic whether a table has a chain or set independent of its frontends.
    * @param now milliseconds on a clock that only goes forward.
    */
   constructor(

@@ -42,7 +42,7 @@ export async function removeIpvs(
     const address = addressFromBytes(service.address);
     return held.has(address) || frontends.has(packed(service)) || (own.has(address) && isNodePort(service));
   };
-  // Until then the sets tell whose the rest is.
+  // Until then the sets show whose the rest is.
   if (await removeServices(addon, link, isOurs, drain, report)) await removeSets(addon, names, report);
 }
 

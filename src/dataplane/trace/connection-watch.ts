@@ -47,7 +47,7 @@ export class ConnectionWatch {
       const packets = this.ready.shift();
       if (packets !== undefined) return packets;
       const left = deadline - performance.now();
-      // What is under way is told as far as it is known.
+      // Incomplete traces are reported as far as they are known.
       if (left <= 0) return this.finish();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
@@ -82,7 +82,7 @@ export class ConnectionWatch {
     if (known === undefined) this.watched.set(key, { request, answer: null, seenAt: now });
   }
 
-  /** An answer goes to the client in the end, whoever its packets seemed to come from. */
+  /** An answer goes to the client in the end, from any source that its packets showed. */
   private match(now: number): void {
     for (const answer of this.answers) {
       const last = answer.steps.at(-1)?.headers;

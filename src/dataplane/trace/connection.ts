@@ -2,7 +2,7 @@ import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
 import { isOwnStep, hasPassed, reachedBy, type Passage, type Step } from './passage.js';
 import type { TraceHook } from './table.js';
 
-/** A base chain of somebody's, as an answer shows it. */
+/** A base chain of any owner, as an answer shows it. */
 export interface TracedChain {
   readonly direction: 'request' | 'answer';
   readonly hook: TraceHook | null;
@@ -68,7 +68,7 @@ export interface TracedPackets {
   readonly answer: Passage | null;
 }
 
-/** Whether rules of a chain are ours: told by the table or, where tables are shared, by the chain. */
+/** Whether rules of a chain are ours: the table decides or, where tables are shared, the chain. */
 export type IsOurs = (table: string, chain: string) => boolean;
 
 /** @param own the table of the trace. @param refuses whether a rule rejects. */

@@ -2,7 +2,7 @@ import { printEndpoint } from '../../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family } from '../../base/ip.js';
 import { protocolFromNumber, type Protocol } from '../../base/protocol.js';
 
-/** What a packet's headers say. */
+/** A packet's headers. */
 export interface Headers {
   readonly protocol: Protocol;
   /** `address:port`. */

@@ -9,7 +9,7 @@ import { HOOKS, TRACE_TABLE, traceTable, type TracedFlow } from './table.js';
 
 type Addon = Pick<NativeAddon['nftables'], 'nftTrace' | 'nftRule' | 'nftBaseChains'>;
 
-/** A trace that cannot be; the message says why. */
+/** A trace that is not possible; the message has the reason. */
 export class TraceError extends Error {
   override readonly name = 'TraceError';
 }

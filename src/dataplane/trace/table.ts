@@ -30,7 +30,7 @@ export const chainOf = {
 } as const;
 
 const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
-/** Before and after whatever others have, as nearly all do. */
+/** Before and after nearly all chains of others. */
 const FIRST = -1000;
 const LAST = 1000;
 /** After conntrack has found the flow (-200), and before the destinations of replies are translated. */
@@ -41,8 +41,8 @@ const LIMIT = { limit: { rate: 20, per: 'second', burst: 40 } } as const;
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * A table that has packets traced and decides nothing. The kernel reports of a traced packet every rule that applies to it, in all tables, and the end of
- * each base chain: the chains without rules tell where it got to.
+ * A table that has packets traced and decides nothing. For a traced packet the kernel reports every rule that applies to
+ * it, in all tables, and the end of each base chain. The chains without rules show how far the packet got.
  */
 export function traceTable(flow: TracedFlow, name: string): readonly NftCommand[] {
   const family = NFT_FAMILY[flow.family];

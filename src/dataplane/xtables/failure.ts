@@ -3,8 +3,9 @@ import { isNativeError } from '../../native/errors.js';
 import { tablesBefore } from './operations.js';
 
 /**
- * The table in which a stream was refused for what it says: those before it were written, and nothing was done in it and those after it, as the programs
- * go from COMMIT to COMMIT. Null: it failed for another reason, such as the lock, and it is unknown how far it came.
+ * The table in which a stream was refused for its content. The tables before it were written. Nothing was done in it and in
+ * those after it, as the programs go from COMMIT to COMMIT. Null: it failed for another reason, such as the lock, and it is
+ * unknown how far it came.
  *
  * @param tables of the stream.
  */

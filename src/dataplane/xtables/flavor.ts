@@ -8,7 +8,7 @@ import { tryRule } from './probe.js';
 
 type Flavors = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList'>;
 
-/** What the programs of nft say where nf_tables has no tables of IP: it lists them as empty, and takes no rule. */
+/** The error of the nft programs where nf_tables has no tables of IP: it lists them as empty, and takes no rule. */
 const LACKING = /Operation not supported/;
 
 /** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */

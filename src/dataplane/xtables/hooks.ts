@@ -49,8 +49,9 @@ export const PROXY_FIREWALL_HOOKS = {
 const ENDS_ALL = /^-j (ACCEPT|DROP|RETURN|REJECT)\b/;
 
 /**
- * What makes the built-in chains lead to ours: missing jumps go to the head, all but one of equal ones away, and one that is out of reach behind
- * a rule for all packets is moved. Whatever else stands before ours is left there: other software has its reasons.
+ * The operations that make the built-in chains lead to ours. Missing jumps go to the head. Of equal jumps all but one go
+ * away. A jump that is out of reach behind a rule for all packets is moved. All other rules before ours are left there:
+ * other software has its reasons.
  *
  * @param wanted each chain's in the order in which they should stand.
  */

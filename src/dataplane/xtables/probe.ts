@@ -12,8 +12,8 @@ import { refusedTable } from './failure.js';
 export const PROBE_CHAIN = 'KUBE-PROXY-PROBE';
 
 /**
- * Writes a rule where no packet comes by, and takes it away. Null: kernel and programs know what it is made of; otherwise what they say. Rejects when the chain may
- * be left: a listing then shows it.
+ * Writes a rule where no packet comes by, and takes it away. Null: kernel and programs know the parts of the rule. Otherwise
+ * their message. Rejects when the chain may be left: a listing then shows it.
  */
 export async function tryRule(
   addon: Pick<IptablesAddon, 'iptablesRestore'>,

@@ -111,7 +111,7 @@ export type AffinityChain =
 const FIND = /^find-clients-(.+)$/;
 const REMEMBER = /^remember-clients-([1-9]\d*)-(.+)$/;
 
-/** What a name made by {@link findChainOf} or {@link rememberChainOf} says; null for any other name. */
+/** The parts of a name made by {@link findChainOf} or {@link rememberChainOf}; null for any other name. */
 export function parseAffinityChain(name: string): AffinityChain | null {
   const [, found] = FIND.exec(name) ?? [];
   if (found !== undefined) {

@@ -147,7 +147,7 @@ function keysOf(list: EndpointList): ReadonlySet<string> {
   return new Set(Array.from({ length: list.count }, (_, index) => list.key(index)));
 }
 
-/** Whether a client is a pod, as far as addresses tell: where pods are known by their interface no client is. */
+/** Whether a client is a pod by its address. Where pods are known by their interface, no client is. */
 function podTest({ node, family }: FamilyTable): (client: string) => boolean {
   if (node.localDetector?.type !== 'source-prefix') return () => false;
   const range = packRange(node.localDetector.prefix);

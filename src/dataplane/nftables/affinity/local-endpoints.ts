@@ -7,9 +7,9 @@ import { address, concat, dport, meta, type Expression } from '../json.js';
 import { packClientKey, packEndpoint, unpackClientKey, type PackedKey } from '../keys.js';
 
 /**
- * `endpoint . port . destination . protocol . port` once the packet goes to its endpoint, with the key's destination and port: what {@link packLocal} makes of
- * it and a frontend. nft lists no constants in a key that is looked up, so they are computed: whatever the packet has, masked with nothing and
- * combined with the constant.
+ * `endpoint . port . destination . protocol . port` once the packet goes to its endpoint, with the key's destination and
+ * port: {@link packLocal} makes the same of an endpoint and a frontend. nft lists no constants in a key that is looked up,
+ * so they are computed: any field of the packet, masked with nothing and combined with the constant.
  */
 export function localOf(family: NftFamily, key: FrontendKey): Expression {
   const parts = parseFrontendKey(key);

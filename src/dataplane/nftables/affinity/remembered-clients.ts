@@ -37,7 +37,7 @@ export class RememberedClients {
   /** Searches beside syncs that have not ended. */
   private searches = 0;
   private waiting: Search | null = null;
-  /** Settles when the last search beside syncs has ended. */
+  /** Resolves when the last search beside syncs has ended. */
   private last: Promise<void> = Promise.resolve();
   /** When the next may begin, by {@link now}. */
   private restUntil = 0;
@@ -100,7 +100,8 @@ export class RememberedClients {
   }
 
   /**
-   * After the acknowledgement. Clients that are found quickly are forgotten at once. Otherwise it goes on beside further syncs, which must not wait.
+   * After the acknowledgement. Clients that are found quickly are forgotten at once. Otherwise the search goes on beside
+   * further syncs, which must not wait.
    *
    * @param everybody names of sets, if the clients in all of them are looked at.
    */
