@@ -26,5 +26,5 @@ export function agreementFindings(documents: readonly Document[], { kernel, obje
   return firstOf([...all, ...ofKernel, ...ofDelay], MAX_FINDINGS, '');
 }
 
-/** Nobody reads more. */
+/** More findings are of no use to a reader. */
 const MAX_FINDINGS = 500;

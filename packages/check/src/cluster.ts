@@ -114,7 +114,7 @@ class Reading {
     }
   }
 
-  /** Null where there is no answer of use, which has been said. */
+  /** Null where there is no usable answer, which has been reported. */
   async #ask(connection: ApiConnection, file: string, path: string, query: ApiQuery = {}): Promise<Mapping | null> {
     const { status, answer } = await get(connection, path, query);
     const message = typeof answer?.['message'] === 'string' ? cutMessage(answer['message']) : `status ${status}`;

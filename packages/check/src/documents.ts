@@ -98,7 +98,7 @@ interface Surroundings {
   readonly report: (report: Report) => void;
   readonly release: number;
   readonly names: Interner;
-  /** What kubeadm is told in the same file, as it fills in what the proxy is not told. */
+  /** What kubeadm reads in the same file, because it fills in the fields that the proxy's configuration leaves out. */
   readonly cluster: ClusterConfiguration | null;
 }
 

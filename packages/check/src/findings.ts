@@ -9,7 +9,7 @@ export interface Finding extends Report {
   readonly line: number | null;
 }
 
-/** Nobody reads more of one document, and a list of a million wrong entries is not to become a million lines. */
+/** More findings of one document are of no use to a reader, and a list of a million wrong entries must not become a million lines. */
 const MAX_FINDINGS = 200;
 
 /** The findings of one document: the first of them, errors and warnings apart, and how many more there are. */

@@ -25,7 +25,7 @@ export interface ReadObject {
 
 const NOTHING: ReadObject = { row: null, kernel: null };
 
-/** Reads an API object as somebody wrote it. */
+/** Reads an API object as a user wrote it. */
 export function readObject(
   meta: TypeMeta,
   mapping: Mapping,
@@ -66,7 +66,7 @@ export function translateObject(
   }
 }
 
-/** What an object is told from all others by. */
+/** What distinguishes an object from all others. */
 export function keyOf(row: Row): string {
   const { kind, namespace, name } = refOf(row);
   return `${kind}/${objectKey(namespace, name)}`;

@@ -13,7 +13,7 @@ export interface Options extends Demands {
   readonly kubeconfig: string;
   readonly output: OutputFormat;
   readonly strict: boolean;
-  /** Minor release of Kubernetes; null: it is not said. */
+  /** Minor release of Kubernetes; null: it is not given. */
   readonly release: number | null;
   readonly help: boolean;
 }

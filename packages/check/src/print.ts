@@ -57,7 +57,7 @@ function sarif(findings: readonly Finding[]): object {
   };
 }
 
-/** Relative paths stay so: whoever shows them knows where they begin. */
+/** Relative paths stay so: the viewer of the report knows where they begin. */
 function uriOf(file: string): string {
   return file.startsWith('/') ? pathToFileURL(file).href : file.split('/').map(encodeURIComponent).join('/');
 }

@@ -4,11 +4,11 @@ import { Socket } from 'node:net';
 import { isatty, ReadStream } from 'node:tty';
 import { readFileWithin, readStreamWithin, textOf } from '../../../src/base/bounded-file.js';
 
-/** Larger than what anybody writes; a list of all Services of a cluster fits. */
+/** Larger than any file that a user writes; a list of all Services of a cluster fits. */
 const MAX_FILE_BYTES = 16 << 20;
 
 /**
- * A file that somebody gave: the standard input (`-`), a pipe or a terminal too, which are waited for as cat(1) does. Signals are heard meanwhile.
+ * A file that the user named: the standard input (`-`), a pipe or a terminal too, which are waited for as cat(1) does. Signals are handled meanwhile.
  *
  * @throws Error of the file system, or what is wrong with its bytes.
  */
@@ -17,7 +17,7 @@ export async function readGiven(path: string): Promise<string> {
 }
 
 /**
- * A file that another one names, which whoever gave that may never have looked at: only where it has an end.
+ * A file that another file names. The user may never have looked at it, so it is read only where it has an end.
  *
  * @throws Error as {@link readGiven}.
  */
@@ -27,7 +27,7 @@ export async function readNamed(path: string): Promise<string> {
 }
 
 function open(path: string): AsyncIterable<Buffer> {
-  // Without it a pipe is not open before somebody writes to it, and a thread that waits for that keeps the process from its end.
+  // Without it a pipe is not open before a process writes to it, and a thread that waits for that prevents the process from ending.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   if (isatty(file)) return new ReadStream(file);
   if (fstatSync(file).isFIFO()) return new Socket({ fd: file, readable: true, writable: false });

@@ -123,7 +123,7 @@ export class ClusterApi {
 
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json';
 
-/** What the API server itself says, which is a Status; null: it is somebody else who says it. */
+/** The message of the API server itself, which is a Status; null: the answer comes from another server. */
 export function statusMessage(body: string): string | null {
   const said = parseMapping(body);
   if (said?.['kind'] !== 'Status') return null;

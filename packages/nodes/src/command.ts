@@ -81,7 +81,7 @@ export async function nodes(argv: readonly string[], terminal: Terminal): Promis
   }
 }
 
-/** Serves the page, and looks once, so that what is wrong with the kubeconfig is said here. @throws ClusterError */
+/** Serves the page, and looks once, so that an error in the kubeconfig is reported here. @throws ClusterError */
 async function serve(listen: HostPort, ask: () => Promise<NodesReport>, asker: ProxyAsker): Promise<string> {
   await ask();
   const look = (): Promise<NodesReport> => {

@@ -10,7 +10,7 @@ export interface Differences {
   readonly more: boolean;
 }
 
-/** Of a node that is far behind some objects tell as much as all. */
+/** Of a node that is far behind, some objects are as informative as all. */
 const MAX_PARTS = 4;
 /** A node that makes up objects is not to fill the report. */
 const MAX_OBJECTS = 1000;

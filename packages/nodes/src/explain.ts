@@ -24,7 +24,7 @@ interface Explained {
   readonly text: string;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
-  /** Null: it was not told. */
+  /** Null: it was not reported. */
   readonly well: boolean | null;
 }
 

@@ -10,7 +10,7 @@ import { makeReport, ownReasons, summaryOf, type NodeFinding } from './report.js
 
 /** How many nodes are asked at a time. */
 export const AT_ONCE = 32;
-/** How long a change may take: after that time whoever differed is looked at again. */
+/** How long a change may take: after that time each node that differed is looked at again. */
 export const PATIENCE_MS = 2000;
 /** For all that is asked of one node at a time; its health checks may take a few seconds more. */
 export const NODE_MS = 20_000;

@@ -5,7 +5,7 @@ import { COMPARED_RESOURCES, MAX_NODE_PROBLEMS, type NodeProblem } from '../../p
 import type { Compared } from './cluster.js';
 import { NoAnswer } from './proxy-asker.js';
 
-/** What of a proxy's answer is used, checked: a node that somebody else controls must neither end the command nor keep it from the other nodes. */
+/** The used part of a proxy's answer, checked: a compromised node must neither end the command nor keep it from the other nodes. */
 export interface CheckedAnswer {
   readonly release: string;
   readonly mode: string;

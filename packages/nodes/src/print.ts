@@ -30,7 +30,7 @@ export interface Shown {
   readonly isWide: boolean;
 }
 
-/** The report for people: nodes that are not in step or have something to tell, then Services, then how many there are of each kind. */
+/** The report for people: nodes that are not in step or have something to report, then Services, then how many there are of each kind. */
 export function printReport(report: NodesReport, { all, isWide }: Shown): readonly string[] {
   const { nodes, services, counts } = report;
   const shown = nodes.filter(({ state, why }) => all || state !== 'in-step' || why.length > 0);

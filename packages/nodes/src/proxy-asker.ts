@@ -85,7 +85,7 @@ export class ProxyAsker {
     }
   }
 
-  /** As nobody first: a proxy that asks no names is not told any, and none is told without TLS. */
+  /** Asks without a token first: a proxy that authenticates no clients receives no token, and no proxy receives one without TLS. */
   private async askAsSomebody(
     pod: ProxyPod,
     page: string,

@@ -51,10 +51,10 @@ export function summaryOf(answer: CheckedAnswer): ProxySummary {
   return { release, mode, startedAt, services, problems: problems.length + moreProblems };
 }
 
-/** Of what is told with the Services. */
+/** Kinds that are reported with the Services. */
 const WITH_SERVICES: readonly string[] = ['quarantined', 'unplanned', 'conflict'];
 
-/** Reasons of a proxy's own that are not told with the Services. */
+/** Reasons of a proxy's own that are not reported with the Services. */
 export function ownReasons({ reasons }: Pick<CheckedAnswer, 'reasons'>): readonly string[] {
   return reasons
     .filter(({ kind }) => !WITH_SERVICES.includes(kind))

@@ -9,7 +9,7 @@ import { answerAsset, PAGE_HEADERS, readAssets } from '../../page/src/assets.js'
 import { serveOnLoopback, type ServedPage } from '../../page/src/loopback.js';
 import type { NodesReport } from './api.js';
 
-/** Pages of several windows that ask within this time are told the same. */
+/** Pages of several windows that ask within this time receive the same answer. */
 const FRESH_MS = 3000;
 
 export interface NodesPageParts {
@@ -19,9 +19,9 @@ export interface NodesPageParts {
 }
 
 /**
- * Serves the page about all nodes to this machine, until the process ends. Nodes are asked when the page asks, and not while nobody looks.
+ * Serves the page about all nodes to this machine, until the process ends. Nodes are asked when the page asks, and not while no page is open.
  *
- * @throws when nobody can listen there.
+ * @throws when the address cannot be listened on.
  */
 export async function serveNodesPage(
   { look, folder = fileURLToPath(new URL('./nodes-ui/', import.meta.url)) }: NodesPageParts,

@@ -17,8 +17,8 @@ export type * from '../../../src/serve/service-answers.js';
 
 /**
  * What the page asks, and what it is answered: JSON by GET, and server-sent events. Types alone, which import nothing from elsewhere, so that the page's own
- * project can have them. Texts are for people, as `pointsman status` and `explain` print them, and may hold whatever somebody wrote into an object: they are shown as text,
- * never as markup. Addresses of the API are relative to the page's (`api/…` beside `./`): the page may be served below any prefix.
+ * project can have them. Texts are for people, as `pointsman status` and `explain` print them, and may hold whatever a user wrote into an object: they are
+ * shown as text, never as markup. Addresses of the API are relative to the page's (`api/…` beside `./`): the page may be served below any prefix.
  *
  * Anything but 200 carries an {@link ApiError}. Times are RFC 3339, durations milliseconds unless the name says otherwise.
  */
@@ -125,7 +125,7 @@ export interface SourceOverview {
   readonly source: string;
   /** All that was there at the start has been read. */
   readonly synced: boolean;
-  /** When it was last heard of; null: never. Quiet is no fault: the page shows it as an age. */
+  /** When its last event came; null: never. Quiet is no fault: the page shows it as an age. */
   readonly lastEventAt: string | null;
   /** Failures since the start, by kind; those that never happened are left out. */
   readonly failures: readonly { readonly kind: string; readonly count: number }[];
@@ -173,7 +173,7 @@ export interface Activity {
 }
 
 export interface BusyService {
-  /** `namespace/name`; `_other`: all that are not told apart. */
+  /** `namespace/name`; `_other`: all that are not listed by name. */
   readonly key: string;
   /** Per second. */
   readonly connections: number;
@@ -281,9 +281,9 @@ export interface ConfigurationField {
 
 /**
  * Server-sent events by name, at `api/events`; the data is JSON. The first event of every connection is `snapshot`, also of one that comes back: nothing is
- * replayed, so the page asks again for the list and the Service that it shows. The same after a slow reader has caught up: what it did not read in time is left out, and a
- * snapshot takes its place. Two a second of a name at most, however much happens; `overview` at least every 5 s. What an event tells may have been in one
- * before: numbers tell. Ids grow and mean nothing else; `retry` is set by the server.
+ * replayed, so the page asks again for the list and the Service that it shows. The same after a slow reader has caught up: what it did not read in time is
+ * left out, and a snapshot takes its place. Two a second of a name at most, however much happens; `overview` at least every 5 s. An event may repeat what was
+ * in one before: the numbers show it. Ids grow and mean nothing else; `retry` is set by the server.
  */
 export interface LiveEvents {
   readonly snapshot: LiveSnapshot;

@@ -43,7 +43,7 @@ export async function readAssets(folder: string): Promise<ReadonlyMap<string, As
   return new Map(assets.flat());
 }
 
-/** Everything comes from here, nothing is written into the page itself, no text becomes markup, and nobody may frame it. */
+/** Everything comes from here, nothing is written into the page itself, no text becomes markup, and no other page may frame it. */
 export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",

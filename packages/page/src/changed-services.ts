@@ -5,10 +5,10 @@ import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServicesChanged } from './api.js';
 import { ServiceProblems } from './service-problems.js';
 
-/** How many are told by name. */
+/** How many are reported by name. */
 const MAX_KEYS = 200;
 
-/** Services that changed, until somebody is told: by name as long as they are few. */
+/** Services that changed, until they are reported: by name as long as they are few. */
 export class ChangedServices {
   /** How many plans had begun when each changed. */
   private readonly changed = new Map<ObjectKey, number>();
@@ -53,7 +53,7 @@ export class ChangedServices {
     }
   }
 
-  /** What is to be told now; null: nothing. What has not been planned yet waits: who asked again would see what was before. */
+  /** What is to be reported now; null: nothing. What has not been planned yet waits: a client that asked again would see the earlier state. */
   take(): ServicesChanged | null {
     this.noteProblems();
     const { plans, deferred } = this.running.progress;

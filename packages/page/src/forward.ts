@@ -14,7 +14,7 @@ const MAX_SOCKETS = 24;
  * Serves the page of the process behind a status socket, which is open to one user, on an address of loopback, until the process ends.
  *
  * @returns where it is.
- * @throws when nobody can listen there.
+ * @throws when the address cannot be listened on.
  */
 export async function forwardPage(socketPath: string, place: HostPort): Promise<string> {
   const agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS });

@@ -11,11 +11,11 @@ import { overview } from './overview.js';
 
 /** Between two events of a name. */
 const TICK_MS = 500;
-/** Without anything to tell: memory and ages. */
+/** Without anything to report: memory and ages. */
 const OVERVIEW_MS = 5000;
 /** After which a browser comes back. */
 const RETRY_MS = 2000;
-/** How long somebody may read nothing. */
+/** How long a client may read nothing. */
 const STALLED_MS = 30_000;
 /** Each holds a connection, of which others have few. */
 const MAX_CLIENTS = 16;
@@ -50,10 +50,7 @@ export interface LiveParts {
   readonly log: Log;
 }
 
-/**
- * What changes, told to whoever has the page open. Twice a second it looks at what there is and tells the difference; nothing is noted while nobody
- * listens.
- */
+/** Sends changes to every open page. Twice a second it looks at the state and sends the difference; nothing is noted while no client listens. */
 export class Live {
   private readonly clients = new Set<Client>();
   private readonly services: ChangedServices;
@@ -77,7 +74,7 @@ export class Live {
     return this.clients.size >= MAX_CLIENTS;
   }
 
-  /** Tells from now on, on a response whose head was sent. */
+  /** Sends from now on, on a response whose head was sent. */
   async open(response: ServerResponse): Promise<void> {
     const client = new Client(response, this.clock);
     if (this.clients.size === 0) this.begin();
@@ -141,7 +138,7 @@ export class Live {
     return `id: ${++this.ids}\nevent: ${name}\ndata: ${printableText(JSON.stringify(data))}\n\n`;
   }
 
-  /** What is different from what was told. */
+  /** The difference from what was last sent. */
   private async news(): Promise<readonly LiveEvent[]> {
     const { running, told } = this;
     const now = tellable(running, this.clock.now());
@@ -176,7 +173,7 @@ export class Live {
   }
 }
 
-/** How things were when they were last told. */
+/** The state when it was last sent. */
 interface Told {
   readonly at: number;
   readonly overview: Overview;

@@ -13,10 +13,10 @@ export interface ServedPage {
 }
 
 /**
- * Serves a page to this machine, until the process ends. Loopback is open to everybody on the machine, so the page is below a name that cannot be guessed.
+ * Serves a page to this machine, until the process ends. Loopback is open to all users of the machine, so the page is below a name that cannot be guessed.
  *
  * @param answer is given the target of the request without that name: `/ui/…`.
- * @throws when nobody can listen there.
+ * @throws when the address cannot be listened on.
  */
 export async function serveOnLoopback(
   { address, port }: HostPort,
@@ -42,7 +42,7 @@ export async function serveOnLoopback(
   };
 }
 
-/** Whether a Host header is a name of this machine that nobody else can give away. */
+/** Whether a Host header is a name of this machine that no one else can resolve to another address. */
 export function isThisMachine(host: string): boolean {
   const name = host.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
   if (name.toLowerCase() === 'localhost') return true;

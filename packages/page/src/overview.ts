@@ -4,7 +4,7 @@ import type { SourceState } from '../../../src/observe/metrics.js';
 import type { FamilyView, RunningProcess } from '../../../src/serve/running-process.js';
 import type { FamilyOverview, Health, HealthReason, Overview, SourceOverview } from './api.js';
 
-/** The whole process in small. Costs little however large the cluster is: it is made twice a second while somebody looks. */
+/** The whole process in small. Costs little however large the cluster is: it is made twice a second while a page is open. */
 export function overview(running: RunningProcess): Overview {
   const { version, config } = running.loaded();
   const { rss, heapUsed, external } = process.memoryUsage();

@@ -65,8 +65,8 @@ export class PageServer implements OpenPage {
   }
 
   /**
-   * @param checksHost whether the request has to name this machine: whoever comes by a plain address of it may be a page of somebody else, whose name was
-   *   made to lead here.
+   * @param checksHost whether the request has to name this machine: a client that comes by a plain address of it may be a foreign page, whose name
+   *   was made to resolve to it.
    */
   async answer(request: IncomingMessage, response: ServerResponse, checksHost: boolean): Promise<void> {
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);

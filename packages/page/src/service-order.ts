@@ -2,13 +2,10 @@ import { objectKey } from '../../../src/plan/types.js';
 import type { ObjectKey } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 
-/** How long the order is kept up to date while nobody asks. */
+/** How long the order is kept up to date without a request for it. */
 const IDLE_MS = 60_000;
 
-/**
- * The keys of all Services in their order. Made when it is asked for, and then kept in step with the state; gone again when nobody has asked for a
- * minute.
- */
+/** The keys of all Services in their order. Made when it is asked for, and then kept in step with the state; gone again after a minute without a request. */
 export class ServiceOrder {
   private sorted: ObjectKey[] | null = null;
   private stop: (() => void) | null = null;

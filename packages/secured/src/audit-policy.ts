@@ -36,7 +36,7 @@ export class AuditPolicy {
   private constructor(private readonly rules: readonly PolicyRule[]) {}
 
   /**
-   * @param warn told of what has no effect.
+   * @param warn receives what has no effect.
    * @throws Error with every problem, each with the path of its field.
    */
   static read(text: string, warn: (problem: string) => void): AuditPolicy {

@@ -19,7 +19,7 @@ export interface AuditOptions {
   readonly now: () => number;
 }
 
-/** What is said about one request. */
+/** The events of one request. */
 export interface AuditedExchange {
   /**
    * Who asks is known; from here on it is written down when it has been answered, too.
@@ -27,7 +27,7 @@ export interface AuditedExchange {
    * @returns false when it must not be answered, as it could not be written down.
    */
   identified(user: User): Promise<boolean>;
-  /** It cannot be said who asks, which is the answer: nothing more is to come. */
+  /** The user is unknown, which is the answer: nothing more is to come. */
   unidentified(status: number, why: string): Promise<void>;
   decided(decision: Decision): void;
   /** Why it does not come to the pages. */
@@ -38,7 +38,7 @@ export interface AuditedExchange {
 
 const NOTHING = (): void => undefined;
 
-/** Of requests that nobody writes down. */
+/** Of requests that are not audited. */
 export const UNAUDITED: AuditedExchange = {
   identified: () => Promise.resolve(true),
   unidentified: () => Promise.resolve(),
@@ -67,7 +67,7 @@ const REASONS: Readonly<Record<number, string>> = {
 export class Audit {
   constructor(private readonly options: AuditOptions) {}
 
-  /** The identifier is ours, whatever the client calls its request: what it says may have been said before. */
+  /** The identifier is ours, whatever the client calls its request: the client's may have been used before. */
   begin(request: IncomingMessage, response: ServerResponse): AuditedExchange {
     const auditID = randomUUID();
     response.setHeader('Audit-ID', auditID);
@@ -154,7 +154,7 @@ class Exchange implements AuditedExchange {
     await this.#write(stage, statusOf(code, this.#message));
   }
 
-  /** False when it is lost; in mode batch nobody waits for that. */
+  /** False when it is lost; in mode batch no request waits for that. */
   #write(stage: Stage, responseStatus: object | null): Promise<boolean> {
     if (this.#verdict === null || this.#verdict.omitted.has(stage)) return Promise.resolve(true);
     const agent = this.request.headers['user-agent'];

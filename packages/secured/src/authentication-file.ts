@@ -9,7 +9,7 @@ import type { Section } from '../../../src/config/tables/section.js';
 /** An `AuthenticationConfiguration`, checked. */
 export interface AuthenticationFile {
   readonly jwt: readonly JwtSettings[];
-  /** Null: not said. */
+  /** Null: not set. */
   readonly anonymous: AnonymousSettings | null;
 }
 
@@ -38,7 +38,7 @@ export interface JwtSettings {
 
 export interface Rule {
   readonly expression: Expression;
-  /** What is told when it does not hold; empty: the expression. */
+  /** The error message when it does not hold; empty: the expression. */
   readonly message: string;
 }
 
@@ -50,7 +50,7 @@ export type Mapped = { readonly claim: string; readonly prefix: string } | { rea
 const WELL_KNOWN = '/.well-known/openid-configuration';
 
 /**
- * @param warn told of what has no effect.
+ * @param warn receives what has no effect.
  * @throws Error with every problem, each with the path of its field.
  */
 export function readAuthenticationFile(text: string, warn: (problem: string) => void): AuthenticationFile {

@@ -25,8 +25,8 @@ export interface FileAuthentication {
 }
 
 /**
- * Who asks: by certificate, then by token, then nobody. What was shown and is no good makes a request fail unless something else is good; it never makes it
- * one of nobody's.
+ * Identifies the client: by certificate, then by token, then as anonymous. An invalid credential makes a request fail unless another one is valid; it never
+ * makes the request anonymous.
  */
 export class Authentication {
   constructor(private readonly options: AuthenticationOptions) {}
@@ -55,7 +55,7 @@ export class Authentication {
     return file === null ? NOBODY : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
   }
 
-  /** Whether a request may be nobody's. */
+  /** Whether a request may be anonymous. */
   private isOpen({ url = '' }: IncomingMessage): boolean {
     const { config, file } = this.options;
     const said = file?.current.anonymous ?? null;

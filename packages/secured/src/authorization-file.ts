@@ -20,7 +20,7 @@ export interface WebhookSettings {
 }
 
 /**
- * @param warn told of what has no effect.
+ * @param warn receives what has no effect.
  * @throws Error with every problem, each with the path of its field.
  */
 export function readAuthorizationFile(text: string, warn: (problem: string) => void): readonly WebhookSettings[] {

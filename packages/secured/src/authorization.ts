@@ -6,7 +6,7 @@ import { Remembered } from './remembered.js';
 import { TokenBuckets } from '../../../src/base/token-buckets.js';
 import type { Unavailable, User } from './user.js';
 
-/** What somebody wants, in the terms of authorization.k8s.io. */
+/** The requested access, in the terms of authorization.k8s.io. */
 export interface Wish {
   readonly user: User;
   readonly verb: string;
@@ -20,7 +20,7 @@ export interface Authorizer {
   decide(wish: Wish): Promise<Decision>;
 }
 
-/** As node agents have it: whoever may ask may ask for everything. */
+/** As node agents have it: every client that is let in may ask for everything. */
 export const ALWAYS_ALLOW: Authorizer = { decide: () => Promise.resolve({ type: 'allowed' }) };
 
 const VERBS: ReadonlyMap<string, string> = new Map([
@@ -37,7 +37,7 @@ export function verbOf(method: string): string {
   return VERBS.get(method) ?? method.toLowerCase();
 }
 
-/** Of one user, so that nobody can use up what others need. */
+/** Of one user, so that no user can exhaust what others need. */
 const PER_SECOND = 5;
 const AT_ONCE = 20;
 
@@ -71,7 +71,7 @@ export class AccessReviews implements Authorizer {
     this.each = new TokenBuckets(() => new TokenBucket(PER_SECOND, AT_ONCE, () => clock.now()));
   }
 
-  /** With nobody else to ask, who is not allowed is denied. */
+  /** Without another authorizer to ask, a user who is not allowed is denied. */
   async decide(wish: Wish): Promise<Decision> {
     const opinion = await this.judge(wish);
     return opinion.type === 'nothing' ? { type: 'denied', why: opinion.why } : opinion;

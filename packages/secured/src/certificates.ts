@@ -131,7 +131,7 @@ function readAuthorities([text = '']: readonly string[]): string {
 const SECURE_OPTIONS = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
 function protocolOptions({ ciphers, minVersion }: TlsConfig): SecureContextOptions {
-  // OpenSSL refuses what these two need unless it is told that they are wanted.
+  // OpenSSL refuses what these two need unless they are requested explicitly.
   const isOld = minVersion === 'TLSv1' || minVersion === 'TLSv1.1';
   const suites = isOld ? `${ciphers ?? DEFAULT_CIPHERS}:@SECLEVEL=0` : ciphers;
   return {

@@ -8,7 +8,7 @@ import type { User } from './user.js';
 export class ClaimsError extends Error {}
 
 /**
- * The user that claims tell of, whose signature, times, issuer and audience are good.
+ * The user that claims identify, whose signature, times, issuer and audience are valid.
  *
  * @throws ClaimsError
  */
@@ -84,7 +84,7 @@ function reasonOf(error: unknown): string {
   return messageOf(error).split('\n', 1)[0] ?? '';
 }
 
-/** The claims of a token that nobody has verified; null: it is none. */
+/** The claims of an unverified token; null: it is none. */
 export function unverifiedClaims(token: string): Mapping | null {
   const parts = token.split('.');
   if (parts.length !== 3) return null;

@@ -17,7 +17,7 @@ export interface FollowedOptions<T> {
 /** What is made of files, and made anew when they change; where they cannot be used, what was made last stays. */
 export class Followed<T> {
   private held: { readonly texts: readonly string[]; readonly made: T } | null = null;
-  /** Those that cannot be used, and why; said once. */
+  /** Those that cannot be used, and why; reported once. */
   private problem = '';
 
   constructor(private readonly options: FollowedOptions<T>) {}

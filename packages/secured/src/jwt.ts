@@ -7,7 +7,7 @@ import { IssuerKeys } from './issuer-keys.js';
 import { unavailable } from './reviews.js';
 import { NOBODY, type Identity } from './user.js';
 
-/** Those of public keys alone: with a shared secret, or none, anybody who verifies can sign. */
+/** Those of public keys alone: with a shared secret, or none, every verifier can sign. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'];
 /** Clocks of issuers may be ahead or behind. In seconds. */
 const SKEW_SECONDS = 10;
@@ -26,7 +26,7 @@ interface Authenticator {
   failing: boolean;
 }
 
-/** Who brings a token of an issuer that is known here. A token says itself of whom it is, and nobody else is asked about it. */
+/** The user of a token whose issuer is known here. The token itself names its user, and no other server is asked about it. */
 export class JwtAuthenticators {
   private readonly byIssuer: ReadonlyMap<string, Authenticator>;
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../../src/base/clock.js';
 /** Of each kind; who has more to ask is forgotten first. */
 const CAPACITY = 1024;
 
-/** Answers that hold for a while. Whoever asks for the same meanwhile, or while it is being found out, gets the same. */
+/** Answers that hold for a while. Concurrent callers of the same key get the same answer, also while it is being found out. */
 export class Remembered<T> {
   /** The longest unused first. Those by one rule do not push out those by another. */
   private readonly held = new Map<string, Map<string, { readonly answer: T; readonly until: number }>>();

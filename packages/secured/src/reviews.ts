@@ -5,9 +5,9 @@ import type { ApiConnection } from '../../../src/sources/kubernetes/connection.j
 import type { DoorObserver } from '../../../src/observe/door-metrics.js';
 import type { Unavailable } from './user.js';
 
-/** Less than the ten seconds that `pointsman nodes` waits for a page: it is to be told why there is no answer. */
+/** Less than the ten seconds that `pointsman nodes` waits for a page: the command has to receive the reason for a missing answer. */
 export const REVIEW_TIMEOUT_MS = 5000;
-/** Who comes while so many are under way is told to come again. */
+/** A client that comes while so many are under way is asked to retry. */
 const MAX_UNDER_WAY = 16;
 
 /** What is asked of an API server. */
@@ -25,7 +25,7 @@ const GROUPS: Readonly<Record<ReviewKind, string>> = {
 export interface ReviewsOptions {
   /** Null: there is none to ask just now. */
   readonly api: () => Pick<ApiConnection, 'post'> | null;
-  /** When that API server was last heard of, in milliseconds since the epoch; null: never. */
+  /** When that API server last answered, in milliseconds since the epoch; null: never. */
   readonly heardAt?: () => number | null;
   readonly log: Log;
   readonly observer: DoorObserver;

@@ -31,7 +31,7 @@ export interface SelfSignedOptions {
   readonly log: Log;
 }
 
-/** A certificate of this node that nobody else vouches for. It is kept, and made anew before it ends or when the node has addresses that it lacks. */
+/** A self-signed certificate of this node. It is kept, and made anew before it ends or when the node has addresses that it lacks. */
 export class SelfSigned {
   private readonly path: string;
   /** Made by this process, and could not be kept. */
@@ -65,7 +65,7 @@ export class SelfSigned {
     return [text, text];
   }
 
-  /** A disk that is full keeps nobody from being served: the certificate counts as long as the process runs, and is written when that works. */
+  /** A full disk does not stop the service: the certificate counts as long as the process runs, and is written when that works. */
   private async save(text: string, isNew: boolean): Promise<void> {
     try {
       await makePrivateDirectory(this.options.directory);

@@ -8,7 +8,7 @@ import { Remembered } from './remembered.js';
 import { TokenBuckets } from '../../../src/base/token-buckets.js';
 import type { Identity, User } from './user.js';
 
-/** Tokens that are new to us, whoever brings them. */
+/** Tokens that are new to us, from any client. */
 const PER_SECOND = 10;
 const AT_ONCE = 20;
 /** And from one address. */
@@ -83,7 +83,7 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string');
 }
 
-/** When a token says that it ends, in milliseconds since the epoch: it is not remembered for longer, though nobody but the API server judges it. */
+/** When a token ends by its own claim, in milliseconds since the epoch: it is not remembered for longer, though only the API server judges it. */
 function endOf(token: string): number {
   const end = unverifiedClaims(token)?.['exp'];
   return typeof end === 'number' ? end * 1000 : Infinity;

@@ -11,7 +11,7 @@ const AUTHENTICATED = 'system:authenticated';
 
 export const ANONYMOUS: User = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
 
-/** With the group of all who said who they are. */
+/** With the group of all authenticated users. */
 export function authenticated(user: User): User {
   return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
 }
@@ -21,11 +21,11 @@ export type Identity =
   /** Nothing that it could judge: another may. */
   | { readonly type: 'nobody' }
   | { readonly type: 'user'; readonly user: User }
-  /** What tells who asks is no good. */
+  /** The credential is invalid. */
   | { readonly type: 'refused'; readonly why: string }
   | Unavailable;
 
-/** It cannot be said just now. */
+/** The user cannot be identified just now. */
 export interface Unavailable {
   readonly type: 'unavailable';
   readonly status: 429 | 503;

@@ -44,7 +44,7 @@ export class Webhooks implements Authorizer {
     for (const { connection } of this.webhooks) connection?.close();
   }
 
-  /** Who is allowed by nobody is denied; whether it would have been where one gives no answer cannot be said, which allows nothing either. */
+  /** A user whom no webhook allows is denied. Where one gives no answer the decision is unknown, which allows nothing either. */
   async decide(wish: Wish): Promise<Decision> {
     let silent: Unavailable | null = null;
     let why = '';

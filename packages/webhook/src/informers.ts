@@ -34,7 +34,7 @@ export interface InformersOptions {
   readonly log: Log;
 }
 
-/** The informers of the Kubernetes client, over our own connection: each reads all of a kind and follows it, again and again, and tells the cluster. */
+/** The informers of the Kubernetes client, over our own connection: each reads all of a kind and follows it, again and again, and notifies the cluster. */
 export class Informers {
   private readonly informers: readonly Informer[];
 

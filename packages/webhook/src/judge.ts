@@ -10,7 +10,7 @@ import type { ServiceRow } from '../../../src/state/rows.js';
 import { mayHave, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
 
-/** Longer ones may be cut by whoever passes them on. */
+/** Longer ones may be cut by a server that passes them on. */
 const MAX_WARNING_BYTES = 120;
 const MAX_WARNINGS = 10;
 const MAX_REFUSAL_BYTES = 1024;
@@ -113,7 +113,7 @@ function objections(
   }
 }
 
-/** Fields that a user or a balancer writes, and what an entry that is left out of them is. Others are the API server's. */
+/** Fields that a user or a load balancer writes, and what an entry that is left out of them is. Others are the API server's. */
 const WRITTEN_FIELDS: Readonly<Record<string, ServiceRule>> = {
   'spec.externalIPs': 'unusable',
   'status.loadBalancer.ingress': 'unusable',
@@ -145,7 +145,7 @@ function claimObjection({ rule, path, value, problem, standing }: ClaimProblem):
   return { rule: standing === 'due' ? null : RULES[rule], key: text, text, isGivenOut: GIVEN_OUT.includes(path) };
 }
 
-/** External IPs of others than those of the policy: whoever may write Services could have traffic sent to themselves by them (CVE-2020-8554). */
+/** External IPs outside those of the policy: a user who may write Services could use them to attract other traffic (CVE-2020-8554). */
 function notGranted({ namespace, externalIPs }: ServiceRow, policy: ServicePolicy): readonly Objection[] {
   return externalIPs
     .filter((address) => !mayHave(policy, namespace, address))

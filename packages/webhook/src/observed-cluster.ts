@@ -14,7 +14,7 @@ import { Store } from '../../../src/state/store.js';
 export const OBSERVED_KINDS = ['Service', 'Node', 'ServiceCIDR'] as const satisfies readonly RowKind[];
 export type ObservedKind = (typeof OBSERVED_KINDS)[number];
 
-/** The cluster as informers tell of it: its rows, and what nodes would make of them. */
+/** The cluster as informers report it: its rows, and what nodes would make of them. */
 export class ObservedCluster {
   readonly names = new Interner(undefined, false);
   private readonly store = new Store();

@@ -38,7 +38,7 @@ export class ReviewPages {
     this.bodies = new Bodies(limits, options.clock);
   }
 
-  /** The error for which it could not, which has been answered and told of. */
+  /** Returns the error that prevented a verdict, after it was answered and logged; null: none. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const refusal = this.refusalOf(request);
     if (refusal !== null) {

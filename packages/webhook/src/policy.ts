@@ -28,7 +28,7 @@ export const DEFAULT_POLICY: ServicePolicy = { actions: new Map(), externalIPs: 
 /**
  * Reads a `ServicePolicy`.
  *
- * @param warn told of what has no effect.
+ * @param warn receives what has no effect.
  * @throws Error with every problem, each with the path of its field.
  */
 export function readPolicy(text: string, warn: (problem: string) => void): ServicePolicy {

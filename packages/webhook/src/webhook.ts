@@ -69,7 +69,7 @@ export class Webhook {
     await this.openPolicy();
     const opened = await openDoor({
       ...{ config: doorConfig(options), clock, log, now, observer: NOBODY },
-      // Nothing of the door but TLS and client certificates is used.
+      // Only TLS and client certificates of the access control are used.
       ...{ nodeName: '', addresses: () => [], api: () => null },
       connect: () => Promise.reject(new TypeError('no webhook is asked')),
     });
@@ -123,7 +123,7 @@ export class Webhook {
     const { namespace, name, operation, user, dryRun, subResource } = request;
     const service = `${namespace}/${name}`;
     log.info(0, 'refused', { service, operation, subResource, user, dryRun, because: refusal });
-    // A person reads what becomes of a request; a controller that writes a status tells nobody. An unknown client could make all of this up.
+    // A user reads the result of a request; a controller that writes a status shows it to no user. An unknown client could make all of this up.
     if (subResource === 'status' && !dryRun && name.length <= MAX_SERVICE_NAME && this.isAuthenticated)
       events.record({
         type: 'Warning',
@@ -168,7 +168,7 @@ function doorConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
   };
 }
 
-/** Nobody counts what happens at the door. */
+/** No metrics are counted for the access control. */
 const NOBODY: DoorObserver = {
   reloaded: () => undefined,
   authenticated: () => undefined,

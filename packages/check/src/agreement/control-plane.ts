@@ -19,7 +19,7 @@ const MANAGER = 'KubeControllerManagerConfiguration';
 /** Of the node agent, when nothing is set. */
 const POSTED_EACH = '10s';
 
-/** A node is given up when it has not said anything for a while, so it has to say something more often than that. */
+/** A node is given up when it has not reported for a while, so it has to report more often than that. */
 function heartbeats(documents: readonly Document[]): readonly Finding[] {
   const graces = [
     ...argumentsOf(documents, 'controllerManager', 'node-monitor-grace-period'),

@@ -4,7 +4,7 @@ import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
 import { argumentOf, findingAt, millisecondsOf, placeOf, printPlace, sectionsOf, type Place } from './place.js';
 
-/** How long a change of endpoints is held back on purpose: by whoever writes EndpointSlices, and then by the node proxy. */
+/** How long a change of endpoints is held back on purpose: by the controller that writes EndpointSlices, and then by the node proxy. */
 
 /**
  * Periods that add up to more than a cluster promises.

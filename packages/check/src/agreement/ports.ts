@@ -18,7 +18,7 @@ interface Listener extends Place {
 /** Of Linux, when nothing is set. */
 const EPHEMERAL = { first: 32_768, last: 60_999 };
 
-/** Of which each is compared with all. Nobody checks more files of nodes at a time. */
+/** Each listener is compared with all others. One run never has the files of more nodes. */
 const MAX_LISTENERS = 1000;
 
 interface PortRange {
@@ -86,7 +86,7 @@ function listener(document: Document, section: Section, name: string, address: s
   return port === 0 ? [] : [{ document, path: section.pathOf(name), value: String(port), address, port }];
 }
 
-/** Of one file as well: what a kind's own rules see they have said, and these are of several. */
+/** Skips clashes within one kind of document: the kind's own rules report them. These are between documents of different kinds. */
 function clashes(listeners: readonly Listener[]): readonly Finding[] {
   return listeners.flatMap((one, index) => {
     const other = listeners.slice(0, index).find((each) => each.port === one.port && share(each, one));

@@ -17,7 +17,7 @@ import type { Finding } from '../findings.js';
 import { pathOf } from '../objects.js';
 import { argumentOf, findingAt, placeOf, printPlace, sectionsOf, type Place } from './place.js';
 
-/** The addresses of pods, Services and cluster DNS, wherever they are said. */
+/** The addresses of pods, Services and cluster DNS, wherever a document sets them. */
 
 /** A place that names ranges, at most one of each family but for API objects. */
 interface Ranges extends Place {
@@ -88,7 +88,7 @@ function serviceRanges(documents: readonly Document[]): readonly Ranges[] {
   return places.flatMap(ranges);
 }
 
-/** Everybody has to say the same; where one only says more, it may be meant. */
+/** All documents have to agree; where one only has more, it may be meant. */
 function disagreements(rule: string, [first, ...others]: readonly Ranges[]): readonly Finding[] {
   if (first === undefined) return [];
   return others.flatMap((other) => {
@@ -116,7 +116,7 @@ function against(pods: Ranges | undefined, services: Ranges | undefined): readon
   ];
 }
 
-/** Whoever tells pods by their Node's range needs somebody who gives it one. */
+/** A proxy that detects pods by their Node's range needs a controller that assigns the range. */
 function detection(documents: readonly Document[], pods: readonly Ranges[]): readonly Finding[] {
   const detecting = documents.filter(({ proxy }) => proxy?.detectLocalMode === 'NodeCIDR');
   const off = sectionsOf(documents, ...MANAGERS).filter(({ section }) => {

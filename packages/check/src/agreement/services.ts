@@ -39,7 +39,7 @@ function repeated(objects: readonly ObjectDocument[]): readonly Finding[] {
   });
 }
 
-/** Of two Services that want the same the one that does not get it is told of. */
+/** Of two Services that claim the same, the one that does not get it is reported. */
 function wrongClaims(objects: readonly ObjectDocument[]): readonly Finding[] {
   const store = new Store();
   const writer = store.register('files');

@@ -76,7 +76,7 @@ const SCOPES = list(
   ),
 );
 
-/** What nobody may make without a quota for it. */
+/** Resources that must not be created without a quota for them. */
 const RESOURCE_QUOTA = struct({
   limitedResources: list(
     struct({ apiGroup: text, resource: required(text), matchContains: NAMED, matchScopes: SCOPES }),

@@ -76,7 +76,7 @@ const PAIR = rule('requires', (section) => {
     section.refuse('requires', '', 'must have client-certificate and client-key, or neither');
 });
 
-/** Whoever asks as somebody else says as whom. */
+/** Who impersonates a user has to name the user. */
 const IMPERSONATED = rule('requires', (section) => {
   if (section.has('as')) return;
   for (const name of ['as-uid', 'as-groups', 'as-user-extra']) {
@@ -172,7 +172,7 @@ const KUBECONFIG = struct(
   CURRENT,
 );
 
-/** What a plugin is told, and what it answers. */
+/** What a plugin receives, and what it answers. */
 const EXEC_CREDENTIAL = struct({
   spec: struct({ cluster: struct({ ...SERVER, config: any }), interactive: bool }),
   status: struct(

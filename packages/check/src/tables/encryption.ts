@@ -111,7 +111,7 @@ const OVERLAPS = rule('overlap', (section) => {
   }
 });
 
-/** A provider's name says which one reads what is stored: of v2 it is nobody else's, whatever their versions. */
+/** A provider's name identifies the one that reads the stored data: the name of a v2 provider is unique, whatever the versions of the others. */
 const KMS_NAMES = rule('unique', (section) => {
   const seen = new Set<string>();
   const providers = section.sections('resources').flatMap((entry) => entry.sections('providers'));

@@ -167,7 +167,7 @@ const ENDPOINT_SCHEMES = rule('tls', (section) => {
 /** Bits that addresses of Services may have, and of a range of pods for the ranges of nodes in it. */
 const MAX_SERVICE_BITS = 20;
 const MAX_NODE_BITS = 16;
-/** How long the prefix of a node is where nothing is said. */
+/** The default length of a node's prefix. */
 const NODE_PREFIX = { IPv4: 24, IPv6: 64 } as const;
 
 /** What kubeadm makes of the ranges of Services and pods. */

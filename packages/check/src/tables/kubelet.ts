@@ -54,7 +54,7 @@ const RESERVED_CGROUPS = rule('requires', (section) => {
   }
 });
 
-/** Without cgroups of classes nothing can be enforced; pods are where nothing is said. */
+/** Without cgroups of classes nothing can be enforced; pods are the default. */
 const CLASSES = rule('requires', (section) => {
   const levels = section.texts('enforceNodeAllocatable').filter((level) => level !== 'none');
   if (!section.isTruth('cgroupsPerQOS') || section.truth('cgroupsPerQOS')) return;
@@ -141,7 +141,7 @@ const GRACE_PERIODS = rule('requires', (section) => {
       section.refuse('requires', 'evictionSoft', `has ${signal}, which needs a time in evictionSoftGracePeriod`);
 });
 
-/** What a NUMA node keeps of a kind of memory is said once. */
+/** What a NUMA node keeps of a kind of memory is set once. */
 const NUMA_NODES = rule('unique', (section) => {
   const seen = new Set<string>();
   for (const entry of section.sections('reservedMemory'))

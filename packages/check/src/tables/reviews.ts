@@ -16,7 +16,7 @@ import {
 } from '../../../../src/config/tables/types.js';
 import { LEVEL, STAGE } from '../../../../src/config/kinds/audit.js';
 
-/** What the API server asks of others, as somebody recorded it: reviews of requests and of images; and what it recorded itself. */
+/** Recorded requests of the API server to others: reviews of requests and of images; and its own records. */
 
 const USER = struct({ username: text, uid: text, groups: list(text), extra: map(list(text)) });
 const KIND = struct({ group: text, version: required(text), kind: required(text) });

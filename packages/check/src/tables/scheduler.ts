@@ -87,7 +87,7 @@ const PROFILE = struct(
   ONE_SORT,
 );
 
-/** Profiles are told apart by name, and share one queue, with what its plugin is told. */
+/** Profiles are distinguished by name, and share one queue with the arguments of its plugin. */
 const PROFILES = rule('profiles', (section) => {
   const profiles = section.sections('profiles');
   const names = new Set<string>();

@@ -9,7 +9,7 @@ export interface LiveState {
   readonly since: Date;
   readonly overview: Overview | null;
   readonly history: History | null;
-  /** Syncs of which too many happened for each to be told. */
+  /** More syncs happened than are reported one by one. */
   readonly skippedSyncs: number;
   /** The last repair that happened while the page was open. */
   readonly lastRepair: Repair | null;
@@ -27,7 +27,7 @@ const SILENT_MS = 15_000;
 
 type ServicesListener = (changed: ServicesChanged) => void;
 
-/** The one stream of events, and what it has told. */
+/** The one stream of events, and what it has reported. */
 class Live {
   state: LiveState = {
     connection: 'connecting',
@@ -66,7 +66,7 @@ class Live {
       this.#synchronize(overview);
       const { connection, configurationVersion } = this.state;
       const since = connection === 'live' ? this.state.since : new Date();
-      // Whatever changed meanwhile was not told.
+      // Changes in the meantime were not reported.
       this.#set({ connection: 'live', since, overview, history, configurationVersion: configurationVersion + 1 });
       this.#tellServices({ keys: [], more: true, membership: true });
     });
@@ -150,7 +150,7 @@ export function useLive(): LiveState {
   return state;
 }
 
-/** A number that grows when Services that concern somebody may have changed. */
+/** A number that grows when Services that concern a component may have changed. */
 export function useServicesVersion(concerns: (changed: ServicesChanged) => boolean): number {
   const [version, setVersion] = useState(0);
   const latest = useRef(concerns);
@@ -208,7 +208,7 @@ function latestFirst<Row extends Sync | Repair>(
   return kept.sort((one, other) => Date.parse(at(other)) - Date.parse(at(one)));
 }
 
-/** What tells syncs, or repairs, from each other. */
+/** What distinguishes syncs, or repairs, from each other. */
 export function identity({ family, number }: Sync | Repair): string {
   return `${family} ${number}`;
 }

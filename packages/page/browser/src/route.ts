@@ -53,7 +53,7 @@ export function useRoute(): Route {
   return route;
 }
 
-/** An address that somebody typed need not be well formed. */
+/** An address that a user typed need not be well formed. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

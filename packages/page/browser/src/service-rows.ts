@@ -6,7 +6,7 @@ import { useServicesVersion } from './live.js';
 /** Rows are asked for by the hundred, so that scrolling a little asks for nothing. */
 const BLOCK = 100;
 const MOST = 500;
-/** While somebody scrolls far, only what they stop at is asked for. */
+/** While a user scrolls far, only the rows at the stop are asked for. */
 const SETTLE_MS = 60;
 
 export interface ServiceRows {
