@@ -25,7 +25,7 @@ const [, windows] = target.conditions.find(([condition]) => condition === "OS=='
 const headers = require('node-api-headers');
 const flags = [
   ...target.cflags_cc,
-  // What MSVC complains of at level 4, which it is told to take for errors.
+  // Warnings of MSVC at level 4, which are errors here.
   '-Wshadow',
   '-Wunused-parameter',
   // Statically linked, it needs nothing beside it but Windows' own DLLs.

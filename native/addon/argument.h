@@ -54,7 +54,7 @@ class Misuse {
 ///     if (misuse.failed()) return misuse.raise();
 class Argument {
  public:
-  /// `name`: a literal; empty for an object whose members are told by their names alone.
+  /// `name`: a literal; empty for an object whose members are identified by their names alone.
   Argument(Napi::Value value, const char* name, Misuse& misuse)
       : Argument(value, misuse.place({nullptr, name, 0}), misuse) {}
 

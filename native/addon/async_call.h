@@ -9,7 +9,7 @@
 
 namespace pointsman::addon {
 
-/// Work on a thread of libuv's pool, whose outcome settles a promise on the JS thread.
+/// Work on a thread of libuv's pool, whose outcome completes a promise on the JS thread.
 ///
 ///     class List : public AsyncCall {
 ///       void execute() override { … if (!answer.ok()) return fail(…); … }

@@ -5,7 +5,7 @@
 
 namespace pointsman::addon {
 
-/// What other threads saw and JavaScript has not been told of. `Change`: `merge` and `any`.
+/// What other threads saw and JavaScript has not received yet. `Change`: `merge` and `any`.
 template <typename Change>
 class Inbox {
  public:

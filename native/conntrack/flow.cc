@@ -69,7 +69,7 @@ struct Layout {
   constexpr std::size_t id() const { return tail + 12; }
 };
 
-/// What a tuple said; absent parts stay empty.
+/// The content of a tuple; absent parts stay empty.
 struct Tuple {
   ByteView source;
   ByteView destination;

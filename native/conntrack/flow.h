@@ -63,7 +63,7 @@ using FlowWay = std::array<std::uint8_t, 40>;
 
 /// A flow that went elsewhere than where it was addressed to.
 struct TranslatedFlow {
-  /// The same in everything that the kernel tells of the flow; another flow has it but by bad luck.
+  /// The same in everything that the kernel reports of the flow; another flow has it only by a hash collision.
   std::uint64_t identity = 0;
   FlowWay way{};
   Carried request;
@@ -73,7 +73,7 @@ struct TranslatedFlow {
 /// An IPCTNL_MSG_CT_GET dump of all families.
 netlink::Bytes encode_list_all(std::uint32_t sequence);
 
-/// The flow that a listing shows, or a notification of its end tells of; nothing for one that was not translated or has no ports.
+/// The flow of a listing, or of a notification of its end; nothing for one that was not translated or has no ports.
 netlink::Result<std::optional<TranslatedFlow>> decode_translated(const netlink::Message& message);
 
 /// Whether it is a notification that a flow has ended.

@@ -19,7 +19,7 @@ using netlink::Status;
 /// To be woken for each flow would cost more than to read it.
 constexpr std::chrono::milliseconds kGather{50};
 
-/// What came on top of `before`. Counters may have been reset, by somebody who lists and clears.
+/// What came on top of `before`. Counters may have been reset, by another program that lists and clears.
 Carried since(const Carried& before, const Carried& now) {
   if (now.packets < before.packets || now.bytes < before.bytes) return now;
   return {now.packets - before.packets, now.bytes - before.bytes};

@@ -29,7 +29,7 @@ struct FlowSums {
     Sum sum;
   };
   std::vector<Row> rows;
-  /// Of ways beyond the most that are told apart.
+  /// The sum of the ways beyond the most that are counted separately.
   Sum left_out;
   /// How often the kernel had more to say than could be kept: ends of flows were missed.
   std::uint32_t overruns = 0;
@@ -37,14 +37,14 @@ struct FlowSums {
   std::size_t living = 0;
 };
 
-/// Adds up flows by way: each once when it is first seen, and what it has carried since it was last seen. It is handed what the kernel tells, and asks for
-/// nothing. Each flow is seen in listings and told of when it ends, in any order.
+/// Adds up flows by way: each once when it is first seen, and what it has carried since it was last seen. It receives what the kernel reports, and asks
+/// for nothing. Listings show each flow and a notification reports its end, in any order.
 class FlowLedger {
  public:
-  /// `most`: how many ways are told apart between two takes.
+  /// `most`: how many ways are counted separately between two takes.
   explicit FlowLedger(std::size_t most) : most_(most) {}
 
-  /// A listing begins. What is in the first was there before anybody counted: it is not new, and neither is what it has carried.
+  /// A listing begins. What is in the first was there before the count began: it is not new, and neither is what it has carried.
   void begin_listing();
   void seen(const TranslatedFlow& flow);
   /// Whether all of it was seen: then flows that were in neither of the last two are forgotten, whose end was missed.

@@ -9,7 +9,7 @@
 
 namespace pointsman::ipset {
 
-/// The types of sets that are made and read; others are told by name.
+/// The types of sets that are made and read; others are identified by name.
 enum class Type { kIp, kIpPort, kIpPortIp, kIpPortNet, kNetNet, kPort };
 
 /// What is packed for each element, one after the other: address, port (2, network order), protocol (1), second address, length of the first prefix (1), and
@@ -65,7 +65,7 @@ struct ElementsOperation {
   Comments comments;
 };
 
-/// A set as the kernel tells it.
+/// A set as the kernel reports it.
 struct Listing {
   std::string name;
   std::string type;
@@ -96,7 +96,7 @@ netlink::Bytes encode_list_names(std::uint32_t sequence);
 netlink::Bytes encode_list(std::uint32_t sequence, const std::string& name, Extent extent);
 /// The name in an answer to the former.
 netlink::Result<std::string> decode_name(const netlink::Message& message);
-/// Adds what one answer to the latter tells; the first has what the others need.
+/// Adds the content of one answer to the latter; the first has what the others need.
 netlink::Status decode_list(const netlink::Message& message, Listing& listing);
 
 // With NLM_F_ACK.

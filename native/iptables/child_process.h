@@ -36,8 +36,8 @@ struct Exit {
 /// Runs a program without a shell and waits for it: feeds its standard input while it reads the outputs, and kills it after `limit`, with all that it
 /// started and that stayed in its process group. Outputs that outlive the program, as something it started holds them, are not waited for.
 ///
-/// A program does not end because this process does, however that ends: what it has not been told whole it discards, as its input ends without a COMMIT,
-/// and what it has been told whole it had better finish, table by table, than be cut off between two.
+/// A program does not end because this process does, however that ends. It discards incomplete input, which ends without a COMMIT. It should
+/// apply complete input to the end, table by table, rather than be cut off between two tables.
 /// @param output takes pieces of standard output.
 Exit run_program(const Surroundings& surroundings, const std::string& path, const std::vector<std::string>& arguments,
                  std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output);

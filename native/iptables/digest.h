@@ -7,7 +7,7 @@
 namespace pointsman::iptables {
 
 /// Over the rules of a chain in order: equal for equal words, however they are quoted and spaced. FNV-1a with 64 bits and a final mix;
-/// it tells accidents apart, not forgeries.
+/// it detects accidental differences, not forgeries.
 class Digest {
  public:
   /// @param rule a specification without its chain.

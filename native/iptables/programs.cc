@@ -92,7 +92,7 @@ Failure failure_of(const std::string& path, const Exit& exit) {
 
 bool succeeded(const Exit& exit) { return exit.failure == 0 && exit.code == 0; }
 
-/// Whether a legacy table is there; asking the programs for one would create it. Where the kernel does not tell, it may be.
+/// Whether a legacy table is there; asking the programs for one would create it. Where the kernel does not report it, it may be.
 bool legacy_table_exists(Family family, Table table) {
   const auto content = read_file(table_names_file(family));
   if (!content.ok()) return content.error() != ENOENT;

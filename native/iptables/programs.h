@@ -43,12 +43,12 @@ std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family f
 /// Applies the operations, table by table. What the kernel refuses because others changed its rules meanwhile is tried again.
 netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Transaction& transaction);
 
-/// Lists chains. A table that nobody has used yet has none, and stays unused.
+/// Lists chains. An unused table has none, and stays unused.
 netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of);
 
-/// Chains whose name begins with `prefix` and that have rules that packets matched, with these rules alone. Of a table that nobody has used yet there are none.
+/// Chains whose name begins with `prefix` and that have rules that packets matched, with these rules alone. An unused table has none.
 netlink::Result<std::vector<ChainListing>, Failure> count_packets(const Surroundings& surroundings, Family family, Flavor flavor, Table table,
                                                                   const std::string& prefix);
 

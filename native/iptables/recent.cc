@@ -24,7 +24,7 @@ struct Tick {
   std::uint64_t now = 0;
 };
 
-/// The kernel tells the length of a tick as the resolution of its coarse clocks, which jiffies go with.
+/// The kernel reports the length of a tick as the resolution of its coarse clocks, which jiffies go with.
 std::optional<Tick> current_tick() {
   timespec resolution{};
   timespec now{};

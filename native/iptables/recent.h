@@ -20,7 +20,7 @@ std::string recent_address(netlink::ByteView address);
 bool seen_since(std::istream& list, const std::string& address, std::uint64_t moment);
 
 /// The first of the `recent` lists that saw the address within so many seconds, as `-m recent --update --seconds` would find it; nothing when none
-/// did. A list that is not there saw nobody.
+/// did. A list that does not exist saw no source.
 netlink::Result<std::optional<std::uint32_t>, Failure> first_remembering(const std::vector<std::string>& lists,
                                                                          netlink::ByteView address, std::uint32_t seconds);
 

@@ -147,7 +147,7 @@ Result<Destination> decode_destination(const Message& message, std::uint16_t fam
   if (!attributes.ok()) return attributes.error();
   Destination destination;
   ByteView address;
-  // Kernels before 3.18 do not tell it, nor have destinations of another.
+  // Kernels before 3.18 do not report it, nor have destinations of another.
   std::uint16_t own_family = family;
   AttributeReader reader(attributes.value());
   while (const auto attribute = reader.next()) {
@@ -220,7 +220,7 @@ Bytes encode_set_timeouts(std::uint16_t type, std::uint32_t sequence, const Time
 Result<Timeouts> decode_timeouts(const Message& message) {
   std::optional<std::uint32_t> tcp;
   std::optional<std::uint32_t> tcp_fin;
-  // Each is told where the kernel has the protocol.
+  // Each is reported where the kernel has the protocol.
   std::uint32_t udp = 0;
   AttributeReader reader(message.attributes());
   while (const auto attribute = reader.next()) {

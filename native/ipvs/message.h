@@ -38,7 +38,7 @@ struct ListedService {
   ServiceState state;
 };
 
-/// A destination as the kernel tells it.
+/// A destination as the kernel reports it.
 struct Destination {
   /// Of its service's family; empty when it is of the other.
   netlink::Bytes address;

@@ -90,7 +90,7 @@ std::optional<netlink::Bytes> remembered_by(std::string_view line, const Service
 
 netlink::Result<netlink::Bytes> remembered(const Service& service, netlink::ByteView client) {
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(kConnections, "re"));
-  // Where ip_vs is not loaded it remembers nobody.
+  // Where ip_vs is not loaded it remembers no client.
   if (file == nullptr && errno == ENOENT) return netlink::Bytes();
   if (file == nullptr) return netlink::system_error(errno, std::string("cannot read ") + kConnections);
   std::array<char, 512> line;

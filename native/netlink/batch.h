@@ -39,8 +39,8 @@ class Batch {
 /// receive buffer overran and no error was seen: the outcome is unknown.
 Status send_batch(Socket& socket, ByteView batch, std::uint32_t messages);
 
-/// Waits until a batch that the subsystem is working on, for whomever, is done and everybody was notified of it: only one is worked on at a time.
-/// Changes nothing.
+/// Waits until a batch that the subsystem is working on, of any sender, is done and all listeners were notified of it: only one is worked on at
+/// a time. Changes nothing.
 Status await_batches(Socket& socket, std::uint8_t subsystem);
 
 /// Reads the verdict out of the datagrams `receive` yields until it answers EAGAIN; the part of `send_batch` that needs no kernel.

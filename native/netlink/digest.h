@@ -6,8 +6,8 @@
 
 namespace pointsman::netlink {
 
-/// A number for a multiset of records: the same for the same records, whatever their order. Others have another number but by bad luck; it withstands
-/// nobody's intent.
+/// A number for a multiset of records: the same for the same records, whatever their order. Others have another number, except for a collision; it
+/// does not withstand an attacker.
 class Digest {
  public:
   /// One record, as its fields come.

@@ -58,8 +58,8 @@ class Socket {
   /// Sends one request with NLM_F_ACK, gives `on_message` what the kernel answers before its ack, and answers the kernel's verdict.
   Status request(ByteView message, const std::function<Status(const Message&)>& on_message);
 
-  /// Sends messages that each carry NLM_F_ACK, with consecutive sequence numbers from `first_sequence`, and gives `on_answer` what the
-  /// kernel said to each. Keep `count` to some hundred, or the receive buffer fills.
+  /// Sends messages that each carry NLM_F_ACK, with consecutive sequence numbers from `first_sequence`, and gives `on_answer` the kernel's answer
+  /// to each. Keep `count` to some hundred, or the receive buffer fills.
   Status request_each(ByteView messages, std::uint32_t first_sequence, std::size_t count,
                       const std::function<void(const Acknowledgement&)>& on_answer);
 

@@ -13,7 +13,7 @@ namespace pointsman::netlink {
 /// held, until what was deleted shortly before is freed, which takes an RCU grace period of ten milliseconds and more (nft_rcv_nl_event;
 /// 100 times the transaction that changes one element).
 ///
-/// The ports of a pool's sockets have common bits, so that what the kernel tells everybody about their transactions can be recognized.
+/// The ports of a pool's sockets have common bits, so that the kernel's notifications about their transactions can be recognized.
 class SocketPool {
  public:
   /// `protocol`: NETLINK_*.

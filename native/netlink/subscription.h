@@ -51,7 +51,7 @@ class Subscription {
   std::atomic<bool> stopped_ = false;
 };
 
-/// Calls `poll` until it has a change to tell (`any`), waiting in between; nothing after `stop`.
+/// Calls `poll` until it has a change to report (`any`), waiting in between; nothing after `stop`.
 template <typename Change, typename Poll>
 std::optional<Change> wait_for_change(Subscription& subscription, Poll&& poll) {
   while (!subscription.stopped()) {

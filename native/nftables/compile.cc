@@ -155,7 +155,8 @@ class Compiler {
     push(verb, std::move(rule));
   }
 
-  // Every state of the protocol, as the kernel lists them: it takes its own values for states that it is not told, and nft the built-in ones.
+  // Every state of the protocol, as the kernel lists them: for states that it does not receive it takes its own values, and nft the built-in
+  // ones.
   void compile_timeout(Verb verb, const Cursor& at) {
     Timeout timeout;
     timeout.name = need_name(at.member("name"));

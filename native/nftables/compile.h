@@ -20,7 +20,7 @@ struct CompileError {
 using SetLookup = std::function<const Set*(std::string_view name)>;
 
 /// Compiles an array of commands in the libnftables JSON schema, all of `table`; complaints name paths below `commands`. `declared` yields sets of earlier operations: a `dnat` to a map uses
-/// the map's declaration to tell addresses from addresses with ports, and takes a map declared elsewhere for one with ports.
+/// the map's declaration to distinguish addresses from addresses with ports, and takes a map declared elsewhere for one with ports.
 netlink::Result<std::vector<Command>, CompileError> compile_commands(Family family, std::string_view table,
                                                                      const json::Value& commands, const SetLookup& declared);
 

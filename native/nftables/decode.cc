@@ -107,7 +107,7 @@ bool read_content(const Attribute& attribute, ListedElement& to) {
   return to.verdict.has_value();
 }
 
-// False when what the element keeps is malformed. Anything but a counter is nobody's here.
+// False when what the element keeps is malformed. Anything but a counter is ignored here.
 bool read_kept(ByteView attributes, ListedElement& to) {
   const auto kept = read_expression(attributes);
   if (kept.ok() && kept.value().name == "counter") to.packets = kept.value().number(NFTA_COUNTER_PACKETS);

@@ -116,14 +116,14 @@ class TableReader {
     return Done{};
   }
 
-  /// Whether somebody else changed the table since this was last asked.
+  /// Whether there was an external change of the table since this was last asked.
   bool touched() {
     const ForeignChange change = watch_->poll();
     if (family_ == Family::kInet) return change.missed;
     return change.missed || (family_ == Family::kIp ? change.ip : change.ip6);
   }
 
-  /// While a watch tells what matters, the kernel's word that some table changed is not reason enough to start over.
+  /// While a watch reports what matters, the kernel's notice that some table changed is not reason enough to start over.
   Status dump(const Bytes& message, const std::function<void()>& restart,
               const std::function<Status(const Message&)>& on_message) {
     if (!watch_) return socket_.dump_consistent(message, restart, on_message);

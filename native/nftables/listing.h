@@ -82,7 +82,7 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
 netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, Family family, std::string_view table,
                                                        const std::vector<std::string>& sets);
 
-/// A number that grows by one with every change of any table in the network namespace, whoever made it.
+/// A number that grows by one with every change of any table in the network namespace, by any process.
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
 
 /// What `list_table` would answer if these commands were all the table had seen.

@@ -18,7 +18,7 @@ namespace pointsman::nftables {
 
 /// What the kernel reports of a packet that it traces: a rule that applied to it, or the end of a base chain.
 struct TraceEvent {
-  /// The same for a packet on its way through the hooks, as far as the kernel can tell.
+  /// The same for a packet on its way through the hooks, as far as the kernel reports it.
   std::uint32_t id = 0;
   Family family = Family::kIp;
   std::string table;
@@ -34,7 +34,7 @@ struct TraceEvent {
   Bytes transport;
 };
 
-/// Events that JavaScript has not been told of.
+/// Events that JavaScript has not received yet.
 struct TraceEvents {
   std::vector<TraceEvent> events;
   /// More was reported than could be received or kept.

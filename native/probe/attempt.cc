@@ -111,7 +111,7 @@ int reach_tcp(int descriptor, const Attempt& attempt, Clock::time_point end, net
 
 int reach_udp(int descriptor, const Attempt& attempt, Clock::time_point end, netlink::Bytes& answer) {
   while (remaining(end, kRepeatMs) > 0) {
-    // What ICMP said of an earlier one is the error of the next call.
+    // An ICMP error for an earlier one is the error of the next call.
     if (send(descriptor, attempt.payload.data(), attempt.payload.size(), MSG_NOSIGNAL) < 0) return errno;
     if (wait_for(descriptor, POLLIN, end, kRepeatMs)) return read_answer(descriptor, answer);
   }

@@ -40,7 +40,7 @@ Result<std::vector<LinkAddress>> list_addresses(Socket& socket) {
   return addresses;
 }
 
-/// Whether a request was granted; false where the kernel said `no`.
+/// Whether a request was granted; false where the kernel answered `no`.
 Result<bool> granted(Socket& socket, ByteView request, int no) {
   const auto answered = socket.request(request, [](const Message&) -> Status { return Done{}; });
   if (answered.ok()) return true;

@@ -139,7 +139,7 @@ void encode_address(MessageWriter& writer, std::uint32_t sequence, bool add, std
   ifaddrmsg header{};
   header.ifa_family = wide ? AF_INET6 : AF_INET;
   header.ifa_prefixlen = static_cast<std::uint8_t>(address.size() * 8);
-  // Nobody on a link that is down would answer the question whether the address is taken, and until it is answered the address is not in use.
+  // On a link that is down, duplicate address detection would get no answer, and the address is not in use before that.
   if (wide) header.ifa_flags = IFA_F_NODAD;
   header.ifa_index = link;
   if (add) {

@@ -17,7 +17,7 @@ struct LinkAddress {
 
 /// A request for all addresses (NLM_F_DUMP).
 netlink::Bytes encode_addresses(std::uint32_t sequence);
-/// What an answer to it, or a notification, tells; the link's own address where it is one end of two.
+/// The content of an answer to it, or of a notification; the link's own address where it is one end of two.
 netlink::Result<LinkAddress> decode_address(const netlink::Message& message);
 
 // With NLM_F_ACK.

@@ -25,11 +25,11 @@ struct Control {
 /// From then on `on_control` is called on a thread of its own. Answers the HRESULT of a failure, S_OK otherwise. A process connects once.
 HRESULT connect(std::function<void(const Control&)> on_control);
 
-/// Nobody is told of controls any more.
+/// Ends the callbacks about controls.
 void disconnect();
 
-/// Tells the manager where the service stands. `seconds` is how long to wait at most for the next report of one that is stopping, `exit_code` that of one that
-/// has stopped.
+/// Reports the state of the service to the manager. `seconds` is how long to wait at most for the next report of one that is stopping, `exit_code` that of
+/// one that has stopped.
 HRESULT report(State state, DWORD seconds, DWORD exit_code);
 
 }  // namespace pointsman::service

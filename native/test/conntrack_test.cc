@@ -208,7 +208,7 @@ TEST(conntrack_passes_over_flows_without_ports) {
 }
 
 TEST(conntrack_refuses_a_flow_without_id) {
-  // The id's attribute type, 0c 00, becomes one that nobody knows.
+  // The id's attribute type, 0c 00, becomes an unknown one.
   std::string text(kUdp);
   const std::size_t id = text.find("08000c00eddbd5a4");
   text.replace(id + 4, 4, "7f00");

@@ -227,7 +227,7 @@ TEST(child_process_takes_with_it_what_it_started) {
   const Ran ran = run("sleep 1000 & echo $!; wait", "", milliseconds(300));
   CHECK(ran.exit.timed_out);
   const pid_t grandchild = std::stoi(ran.output);
-  // A zombie that nobody waits for yet counts as gone.
+  // A zombie that no process waits for yet counts as gone.
   const auto gone = [&] {
     const auto status = read_file("/proc/" + std::to_string(grandchild) + "/stat");
     return !status.ok() || status.value().find(") Z ") != std::string::npos || status.value().find(") X ") != std::string::npos;
@@ -237,7 +237,7 @@ TEST(child_process_takes_with_it_what_it_started) {
 }
 
 TEST(child_process_is_not_waited_for_by_what_it_left_running) {
-  // The leftover holds both outputs; all that the program itself said arrives.
+  // The leftover holds both outputs; all that the program itself printed arrives.
   const Ran ran = run("sleep 1000 & echo $!; echo words >&2; exit 7", "");
   CHECK_EQUAL(ran.exit.code.value_or(-1), 7);
   CHECK(!ran.exit.timed_out);

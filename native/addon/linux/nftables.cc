@@ -123,8 +123,8 @@ Napi::Value throw_native(Napi::Env env, const NativeError& error) {
 
 constexpr std::size_t kLargeBatch = std::size_t{1024} * 1024;
 
-/// A full load or listing leaves tens of megabytes of freed memory that glibc would keep for itself. Giving it back takes a millisecond or more, for
-/// which nobody waits: it begins when the call that left it is answered.
+/// A full load or listing leaves tens of megabytes of freed memory that glibc would keep for itself. Giving it back takes a millisecond or more,
+/// and no call waits for it: it begins when the call that left it is answered.
 class ReleaseCall final : public AsyncCall {
  private:
   void execute() override {

@@ -37,7 +37,7 @@ bool set_option(int descriptor, int level, int option, int value) {
   return setsockopt(descriptor, level, option, &value, sizeof(value)) == 0;
 }
 
-/// With TCP_USER_TIMEOUT the kernel counts by it instead of by unanswered probes (tcp(7)), for idle connections and for data that nobody acknowledges.
+/// With TCP_USER_TIMEOUT the kernel counts by it instead of by unanswered probes (tcp(7)), for idle connections and for unacknowledged data.
 Napi::Value limit_silence(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));

@@ -23,7 +23,7 @@ Napi::Value change_value(Napi::Env env, const hcn::Change& change) {
 
 using ChangeCaller = Caller<hcn::Change, change_value>;
 
-/// A watch and whom it tells, until JavaScript ends it or the environment does. It owns itself meanwhile.
+/// A watch and its caller, until JavaScript ends it or the environment does. It owns itself meanwhile.
 class Running {
  public:
   static Napi::Value start(Napi::Env env, std::shared_ptr<ChangeCaller> caller, std::shared_ptr<hcn::Watch> watch) {
@@ -52,7 +52,7 @@ class Running {
 
   napi_env env_;
   std::shared_ptr<ChangeCaller> caller_;
-  /// After the caller: it ends first, and then nobody calls.
+  /// After the caller: it ends first, and then nothing calls any more.
   std::shared_ptr<hcn::Watch> watch_;
   std::shared_ptr<Running> self_;
 };

@@ -89,8 +89,8 @@ struct Calls {
   Call<Unregister> unwatch_service;
 };
 
-/// computenetwork.dll and vmcompute.dll, loaded when they are first needed and from Windows' own folder only. They stay loaded: threads of theirs may outlast
-/// whoever called them. What is known of HNS is kept with them, so that it is not asked for the same again and again.
+/// computenetwork.dll and vmcompute.dll, loaded when they are first needed and from Windows' own folder only. They stay loaded: threads of theirs may
+/// outlast their caller. What is known of HNS is kept with them, so that it is not asked for the same again and again.
 class Library {
  public:
   Answer<Calls> calls();

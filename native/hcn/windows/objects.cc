@@ -92,8 +92,8 @@ Answer<std::shared_ptr<void>> open_network(const KindCalls& calls, const Guid& i
   return network;
 }
 
-/// Does operations of one call. The network that endpoints are made in stays open for the next of them, and no longer: a network that somebody holds open cannot
-/// be removed.
+/// Does operations of one call. The network that endpoints are made in stays open for the next of them, and no longer: a network that a process holds open
+/// cannot be removed.
 class Job {
  public:
   Job(Library& library, const Calls& calls) : library_(library), calls_(calls) {}

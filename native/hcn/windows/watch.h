@@ -20,7 +20,7 @@ struct Change {
   }
 };
 
-/// Calls back, on threads of Windows, with what HNS tells of, until it is destroyed.
+/// Calls back, on threads of Windows, with the events of HNS, until it is destroyed.
 class Watch {
  public:
   using OnChange = std::function<void(const Change&)>;
