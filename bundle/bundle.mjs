@@ -3,27 +3,27 @@
 //   pointsman.js    all of it in one file, libraries too, but what follows: reading and linking hundreds of modules costs more than running them
 //   nftables.js, yaml.js and others  what of it only some processes need, with which it shares modules, see parts.mjs
 //   pointsman.ARCH.cache and the same of those  what V8 compiled of each
-//   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
+//   secured.js      the access control of a metrics address that is not public; loaded where flags ask for it
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
-//   check-cluster.js what reads a running cluster for it; loaded where it is told to
+//   check-cluster.js what reads a running cluster for it; loaded where a flag asks for it
 //   webhook.js      the command that answers an API server, with informers of the Kubernetes client; loaded by that command only
 //   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
 //   nodes-ui/       the same of all nodes, for the command nodes
-//   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
+//   tracing.js      what follows changes on their way and reports them to a collector; loaded where a flag asks for it
 //   telemetry.js    what counts connections of Services; loaded where a flag asks for it
 //   rule-refusals.js, set-refusals.js what reads refused packets in mode iptables and ipvs; loaded by the former
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   event-limit.js  what reads limits of events; loaded where a flag names a file of them
 //   pino.js         the library that writes the log as JSON; loaded where the configuration asks for that
 //   re2js.js        regular expressions as CEL means them; loaded where an expression of the configuration has one
-//   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
-//   explain.js      what becomes of a packet; loaded when somebody asks
-//   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
+//   v8-profile.js  what makes profiles of V8's samples; loaded when one is asked for
+//   explain.js      what becomes of a packet; loaded on request
+//   ui.js           what answers the page, and `pointsman ui`; loaded on the first request
 //   change-log.js   writes down what is changed in the kernel; loaded where a flag asks for it
 //   callers.json    where calls of the logger stand in the sources
-//   *.map           for whoever reads a stack or a profile
+//   *.map           for readers of a stack or a profile
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';

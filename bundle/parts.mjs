@@ -46,7 +46,7 @@ const PARTS = {
   'exec-plugin': { entries: ['src/sources/kubernetes/auth/exec-plugin.ts'], uses: [] },
   'selftest-scene': { entries: ['src/control/selftest-scene.ts'], uses: [] },
   foreign: { entries: ['src/dataplane/foreign/losses.ts', 'src/dataplane/foreign/print.ts'], uses: [] },
-  // What is told of a running process, by whoever asks.
+  // Answers of a running process, for its clients.
   status: {
     entries: [
       'src/serve/status-answer.ts',
@@ -59,7 +59,7 @@ const PARTS = {
   },
   // Behind those that it uses, which then know what of theirs is wanted.
   trace: { entries: ['src/cli/trace.ts'], uses: ['foreign', 'status'] },
-  // What a command is for: read where somebody asks, or where a command line is wrong.
+  // What a command is for: read when the user asks for help, or when a command line is wrong.
   help: { entries: ['src/commands/entry.ts'], uses: [] },
   windows: {
     entries: ['src/cli/service.ts', 'src/host/windows/host.ts', 'src/host/windows/log-file.ts'],

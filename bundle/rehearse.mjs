@@ -183,7 +183,7 @@ conntrack:
   }
 }
 
-/** Ports that nobody listens on. */
+/** Ports without a listener. */
 async function freePorts() {
   const servers = [createServer(), createServer()];
   const ports = [];
