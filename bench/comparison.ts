@@ -26,7 +26,7 @@ export type Compared = keyof typeof COMPARED;
 /** What is the same with the flag and without. */
 export interface ComparedMeasures {
   readonly connectionsPerSecond: number;
-  /** CPU time of one connection in microseconds, both ends and what the kernel does on their behalf: it tells more than the rate where others are at work. */
+  /** CPU time of one connection in microseconds, of both ends and of the kernel on their behalf: it is more telling than the rate where others are at work. */
   readonly connectionUs: number;
   /** From a change on the watch to the kernel's acknowledgement: the median, in milliseconds. */
   readonly changeMs: number;

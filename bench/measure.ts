@@ -297,7 +297,7 @@ class Measurement {
     return monotonicMs() - (startedAt ?? monotonicMs());
   }
 
-  /** The periodic check, made frequent for a while. It compares the whole table when somebody else has changed the ruleset, as here. */
+  /** The periodic check, made frequent for a while. It compares the whole table after an external change of the ruleset, as here. */
   private async fullCheck(proxy: Proxy): Promise<number> {
     const times: number[] = [];
     this.configure({ syncPeriod: '1s', verbosity: 4 });

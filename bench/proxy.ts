@@ -33,7 +33,7 @@ interface Waiting {
 
 const HEALTHZ = 'http://127.0.0.1:10256/healthz';
 const METRICS = 'http://127.0.0.1:10249/metrics';
-/** `USER_HZ`, which Linux fixes for all it tells user space. */
+/** `USER_HZ`, which Linux fixes for all values that it reports to user space. */
 const TICKS_PER_SECOND = 100;
 const TAIL_LINES = 20;
 
@@ -59,7 +59,7 @@ export class Proxy {
     });
   }
 
-  /** Resolves with when `/healthz` first said that all is well. */
+  /** Resolves with when `/healthz` first reported that all is well. */
   async healthy(): Promise<number> {
     while (!(await isHealthy())) {
       if (this.ended) throw this.failure();

@@ -1,4 +1,4 @@
-/** Tells whoever waits what a measurement is at. */
+/** Reports the progress of a measurement. */
 export function say(what: string): void {
   process.stderr.write(`  ${what} …\n`);
 }

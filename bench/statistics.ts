@@ -1,4 +1,4 @@
-/** What is told of many times, in milliseconds. */
+/** The summary of many times, in milliseconds. */
 export interface Spread {
   readonly p50: number;
   readonly p99: number;

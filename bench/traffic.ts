@@ -36,7 +36,7 @@ export class Traffic {
       this.open.add(socket);
       socket.on('close', () => this.open.delete(socket));
       socket.on('error', () => undefined);
-      // Who asks is told which endpoint it has reached.
+      // The client receives the endpoint that it has reached.
       socket.on('data', () => socket.write(socket.localAddress ?? ''));
     });
   }
@@ -86,7 +86,7 @@ export class Traffic {
     const limit = monotonicMs() + LIMIT_MS;
     while (monotonicMs() < limit) {
       const connected = await attempt(service, SERVICE_PORT, PATIENCE_MS);
-      // The server hears of a connection in a turn of its own.
+      // The server receives a connection in a turn of its own.
       await sleep(0);
       if (connected && test()) return monotonicMs();
     }
