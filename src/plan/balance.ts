@@ -39,8 +39,8 @@ function hasWeights(family: Family, slices: Slices): boolean {
 }
 
 /**
- * How many slots a Service that asks for tables may have at most in a family, as far as all nodes know: by the Service and the size of its slices. None where it
- * does not ask, or asks for too many.
+ * The most slots that a Service that asks for tables may have in a family: from the Service and the size of its slices, so
+ * all nodes agree. None where it does not ask, or asks for too many.
  */
 export function slotDemand(
   family: Family,
@@ -193,10 +193,10 @@ export class PortBalance {
   }
 }
 
-/** The greatest that a scheduler is given. One that takes turns by weights gives the heaviest so many connections in a row at most. */
+/** The greatest weight of a scheduler. A weighted round robin gives the heaviest at most so many connections in a row. */
 const MOST_SCHEDULED = 100;
 
-/** In the same proportion, as far as whole numbers up to {@link MOST_SCHEDULED} have it; all of them 1 where they are equal. */
+/** In the same proportion, as far as whole numbers up to {@link MOST_SCHEDULED} allow it; all of them 1 if they are equal. */
 export function smallWeights(weights: readonly number[]): readonly number[] {
   const divided = withoutDivisor(weights);
   const most = Math.max(...divided);

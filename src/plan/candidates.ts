@@ -77,7 +77,7 @@ export function targetPorts(family: Family, port: PortName, slice: EndpointSlice
 
 const NO_PORTS: readonly number[] = [];
 
-/** From here on a slice's ports are looked up by name: a Service may have thousands, and each is looked for in each slice. */
+/** From this number on a slice's ports are looked up by name: a Service may have thousands, and each slice is searched. */
 const MANY_PORTS = 16;
 
 const namedPorts = new WeakMap<readonly EndpointPortRow[], ReadonlyMap<string, readonly EndpointPortRow[]>>();

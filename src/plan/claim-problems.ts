@@ -28,8 +28,8 @@ export interface ClaimProblem {
   /** What the value is or does. */
   readonly problem: string;
   /**
-   * `denied`: it is another's. `seized`: the Service gets it, and another that has it loses it. `due`: it gets it too, and that is right, as addresses of its kind
-   * come first.
+   * `denied`: another Service has it. `seized`: the Service gets it, and another Service loses it. `due`: the same, and that
+   * is right, as addresses of its kind come first.
    */
   readonly standing: 'denied' | 'seized' | 'due';
 }
@@ -82,8 +82,8 @@ const FIELDS: Readonly<Record<FrontendKind, string>> = {
 };
 
 /**
- * Of a Service, whether the tables have it or not: what they have of it does not count against it. One that asks for too many frontends is not planned, so that
- * it takes no time: of its claims nothing is known but their addresses.
+ * The problems of a Service, whether the tables have it or not: its own entries in them do not count against it. A Service
+ * that asks for too many frontends is not planned, so that it takes no time. Of its claims only the addresses are known.
  */
 export function claimProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
   const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service, cluster.limits) ?? []);
@@ -215,8 +215,8 @@ function sourceProblems(
 }
 
 /**
- * The unspecified address, loopback, multicast and broadcast: no packet from the network has them as its source (RFC 1122 section 3.2.1.3, RFC 4291
- * section 2).
+ * The unspecified address, loopback, multicast and broadcast: no packet from the network has them as its source
+ * (RFC 1122 section 3.2.1.3, RFC 4291 section 2).
  */
 const NO_SOURCES = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::/127', 'ff00::/8'].flatMap(
   (text) => parsePrefix(text) ?? [],

@@ -18,8 +18,8 @@ import type { RowEdit } from '../state/store.js';
 export type PackedAddress = string;
 
 /**
- * Which connections to removed endpoints are reset: none; those to a pod whose address is in no slice of any Service; or those to any endpoint that has left
- * the Service.
+ * Which connections to removed endpoints are reset: none; those to a pod whose address is in no slice of any Service; or
+ * those to any endpoint that has left the Service.
  */
 export type ResetPolicy = 'off' | 'removed' | 'service';
 
@@ -94,7 +94,7 @@ export class Departures {
     return [...this.known.values()].filter(({ dueAt }) => dueAt <= now);
   }
 
-  /** How many came beside those that can be known one by one: what is gone has to be derived from the connections. Forgets it. */
+  /** Takes the number of departures beyond those kept one by one: they have to be derived from the connections. */
   takeOverflow(): number {
     const { overflow } = this;
     this.overflow = 0;
@@ -134,7 +134,7 @@ export class Departures {
   }
 
   /**
-   * Of pairs that connections go to those whose connections are to be reset now: the departure is due, and it is as it was.
+   * Selects the pairs whose connections are to be reset now: the departure is due, and it has not changed.
    *
    * @param own addresses of this node, which outlive their pods.
    */
@@ -289,7 +289,10 @@ export class Departures {
     return found;
   }
 
-  /** Not one of the host network, which is the node's and outlives the pod. Of another node that is known where the pods' range is. */
+  /**
+   * Not an address of the host network, which is the node's and outlives the pod. For another node this is known if the pods'
+   * range is.
+   */
   private isPodsOwn(packed: PackedAddress, own: ReadonlySet<IPAddress>): boolean {
     const address = unpackAddress(packed);
     const { localDetection, nodeName } = this.settings();

@@ -55,7 +55,7 @@ export interface Explanation {
   readonly sourceRanges: readonly IPPrefix[] | null;
   /** Null unless the packet is forwarded. */
   readonly masquerade: MasqueradeReason | null;
-  /** Endpoints whose connections keep their source all the same, being on the node itself: see {@link Trace.delivered}. */
+  /** Endpoints on the node itself, whose connections keep their source: see {@link Trace.delivered}. */
   readonly delivered: readonly string[];
   /** Further hints, one sentence each. */
   readonly notes: readonly string[];

@@ -8,11 +8,14 @@ import type { NodeRow } from '../state/rows.js';
 
 /** How modes differ in what they do to packets that the plan has no frontend for. */
 export interface ModeTraits {
-  /** Ports of cluster IPs that no Service port has are refused, and addresses of Service CIDRs that no Service has dropped (behaviour VD-15, VD-16). */
+  /**
+   * The mode refuses ports of cluster IPs without a Service port, and drops packets to addresses of Service CIDRs without a
+   * Service (behaviour VD-15, VD-16).
+   */
   readonly guardsClusterAddresses: boolean;
   /**
-   * Unused ports of every Service's addresses are refused, but for addresses of the node itself: the mode gives the node all of them, and what listens on the
-   * node is not to be found there (VD-17, IV-23).
+   * Unused ports of every Service's addresses are refused, except on the node's own addresses. The mode gives the node all of
+   * the Services' addresses, and programs that listen on the node must not be reachable there (VD-17, IV-23).
    */
   readonly guardsServiceAddresses: boolean;
   /**
@@ -25,7 +28,10 @@ export interface ModeTraits {
    * all Services, of Services without session affinity, or none.
    */
   readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
-  /** A change costs the kernel what it consists of, so that a very large one is made in parts. Otherwise each part would cost about what all of it does. */
+  /**
+   * The kernel's cost of a change grows with the change, so a very large one is made in parts. Otherwise each part would cost
+   * about as much as the whole.
+   */
   readonly dividesChanges: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
@@ -35,11 +41,17 @@ export interface ModeTraits {
    * clients, and the list is of one port. Node ports answer on every address of the node.
    */
   readonly balancesOnly: boolean;
-  /** How connections are shared where it is asked for: by tables of slots, by weights without hashing, or by schedulers that do both. Absent: always equally. */
+  /**
+   * How connections are shared where a Service asks for it: by tables of slots, by weights without hashing, or by schedulers
+   * that do both. Absent: always equally.
+   */
   readonly shares?: 'slots' | 'weights' | 'schedulers';
   /** Connections to endpoints that are gone can be reset. Absent: they go on. */
   readonly resetsConnections?: boolean;
-  /** Most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster. Absent: no limit. */
+  /**
+   * The most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster.
+   * Absent: no limit.
+   */
   readonly endpointLimits?: { readonly internal: number; readonly external: number };
 }
 

@@ -128,7 +128,7 @@ export class ForwardingTable implements FamilyTable {
     });
   }
 
-  /** One for each two Services, however many of their frontends they both claim. Takes as long as there are claims that wait. */
+  /** One for each two Services, for any number of frontends that both claim. The time grows with the claims that wait. */
   conflictPairs(): readonly ConflictPair[] {
     const pairs = new Map<
       ObjectKey,
@@ -305,7 +305,7 @@ export class ForwardingTable implements FamilyTable {
     if (frontend?.kind === 'NodePort') this.decideAgain(frontend, this.nodePlan.nodePortAddresses);
   }
 
-  /** Another Service has a node port, or it is to be had at other addresses: external IPs there have to yield to it, or not any more. */
+  /** Another Service gained, lost or moved a node port: external IPs on its addresses yield to it, or no longer do. */
   private decideAgain({ port, protocol }: FrontendPlan, addresses: readonly IPAddress[]): void {
     for (const address of addresses) {
       const key = frontendKey(address, port, protocol);
@@ -317,7 +317,10 @@ export class ForwardingTable implements FamilyTable {
     }
   }
 
-  /** Of another Service: the node port that an external IP yields to, as it is an address of this node. The API gave the port to that Service alone. */
+  /**
+   * The node port of another Service that an external IP yields to, because it is an address of this node. The API gave the
+   * port to that Service alone.
+   */
   private nodePortBefore({ frontend, plan }: Claim): Claim | null {
     const { kind, address, port, protocol } = frontend;
     if (kind !== 'ExternalIP' || address === null || !this.nodePlan.nodePortAddresses.includes(address)) return null;
@@ -348,7 +351,10 @@ function insert(claims: Claim[], claim: Claim): void {
   claims.splice(low, 0, claim);
 }
 
-/** The kind with the smaller number wins. Of node ports see {@link ForwardingTable} too: on other kinds' addresses they come before external IPs. */
+/**
+ * The kind with the smaller number wins. For node ports see {@link ForwardingTable} too: on addresses of other kinds they
+ * come before external IPs.
+ */
 const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, NodePort: 2, ExternalIP: 3 };
 
 /** Order below 0: `one` comes first. */
@@ -431,7 +437,7 @@ function strandsAttempts(before: FrontendPlan | undefined, after: FrontendPlan |
   return losesSome(before.endpoints, after.endpoints) || losesSome(before.localEndpoints, after.localEndpoints);
 }
 
-/** With more differences than this it does not matter which they are: a pass over attempts that finds none does no harm. */
+/** Beyond this number of differences their identity does not matter: a pass over attempts that finds none does no harm. */
 const MANY_DIFFERENCES = 64;
 
 function losesSome(before: EndpointList | null, after: EndpointList | null): boolean {

@@ -2,8 +2,8 @@ import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { ServiceRow } from '../state/rows.js';
 
 /**
- * Frontends that a Service asks for in a family, at a cost that grows with its ports and addresses alone, not with their product: to be known before it is
- * planned. An address that it names twice counts once.
+ * Frontends that a Service asks for in a family, counted before it is planned. The cost grows with its ports and addresses
+ * alone, not with their product. An address that it names twice counts once.
  */
 export function frontendCount(
   family: Family,

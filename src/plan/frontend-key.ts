@@ -39,8 +39,9 @@ export function parseFrontendKey(key: FrontendKey): {
 }
 
 /**
- * By which keys the frontend's clients are remembered, if it shares them with other frontends of the Service port; null if it remembers its clients alone.
- * A key that another Service holds is not shared: that Service's clients must not be taken for ours.
+ * The keys by which the frontend's clients are remembered, if it shares them with other frontends of the Service port; null
+ * if it remembers its clients alone. A key that another Service holds is not shared: that Service's clients must not be
+ * taken for ours.
  */
 export function heldClientKeys(
   { clientKeys, servicePort }: FrontendPlan,

@@ -23,9 +23,10 @@ export interface KeptOfPort {
 }
 
 /**
- * Decides which frontends of a Service are programmed, without making any: by the Service and the number of its endpoints alone, so all nodes decide alike.
- * Cluster IPs come first, then node ports, load balancers' addresses and external IPs, each address with all ports before the next, ports and addresses
- * in the order of the object. The first one is always kept. What does not fit ends the row: nothing comes after it.
+ * Decides which frontends of a Service are programmed, without making any. It uses the Service and the number of its
+ * endpoints alone, so all nodes decide alike. Cluster IPs come first, then node ports, load balancers' addresses and
+ * external IPs. Each address with all ports comes before the next; ports and addresses are in the order of the object. The
+ * first one is always kept. The first that does not fit ends the row: nothing comes after it.
  */
 export class FrontendLimit {
   readonly asked: number;
@@ -71,7 +72,7 @@ export class FrontendLimit {
   }
 }
 
-/** How much a frontend's endpoints may take at most on any node. A slice without endpoints is looked at too, and counts as one. */
+/** The most that a frontend's endpoints may take on any node. A slice without endpoints is read too, and counts as one. */
 export function endpointWeight(family: Family, slices: readonly EndpointSliceRow[]): number {
   let sum = 0;
   for (const slice of slices) if (slice.family === family) sum += Math.max(1, slice.count);

@@ -1,6 +1,6 @@
 import type { FrontendPlan, ServicePlan } from './types.js';
 
-/** Ports of Services that have endpoints but none on this node, where the traffic policy is Local: their packets are dropped. */
+/** Ports of Services under traffic policy Local with endpoints, but none on this node: their packets are dropped. */
 export interface PortsWithoutLocal {
   /** Under internalTrafficPolicy. */
   readonly internal: number;

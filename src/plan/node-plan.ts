@@ -65,8 +65,9 @@ function localDetector(family: Family, settings: PlanSettings, node: NodeRow | u
 }
 
 /**
- * Whether node ports are to answer on IPv4's loopback, the only one that the kernel routes off (behaviour ST-44, SV-32, SV-35): in a mode that does
- * so, unless the prefixes of the family leave it out. `primary` never means loopback, not even on a node that has no address for it to stand for.
+ * Whether node ports are to answer on IPv4's loopback, the only one that the kernel routes off (behaviour ST-44, SV-32,
+ * SV-35). They do in a mode that supports it, unless the prefixes of the family leave it out. `primary` never means
+ * loopback, not even on a node without an address for it to stand for.
  */
 export function opensLoopback({
   traits,

@@ -1,8 +1,9 @@
 import type { ObjectKey } from '../state/rows.js';
 
 /**
- * Services that wait to be planned, where one plan takes no more than a number of entries, so that many large changes do not hold up the small ones of others.
- * Small ones come first. Every other plan also takes the one that has waited longest, however large it is: no Service waits for ever.
+ * Services that wait to be planned. One plan takes a limited number of entries, so that many large changes do not delay the
+ * small changes of others. Small ones come first. Every other plan also takes the Service that has waited longest, of any
+ * size: no Service waits for ever.
  */
 export class PlanQueue {
   /** In the order in which they began to wait. */

@@ -16,8 +16,9 @@ import { SlowStart, type Warming } from './slow-start.js';
 import { planService } from './service-plan.js';
 
 /**
- * Keeps both families' forwarding tables in step with the state. A Service is planned again in the families in which it changed; all of a family's
- * when what they depend on of this node changes. The tables are the same as if everything were planned anew.
+ * Keeps both families' forwarding tables in step with the state. A Service is planned again in the families in which it
+ * changed. All Services of a family are planned again when the facts of this node change that they depend on. The tables are
+ * the same as if everything were planned anew.
  */
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
@@ -28,7 +29,7 @@ export class Planner {
   private facts: NodeFacts;
   /** Grows when settings change. */
   private revision = 0;
-  /** The revision of which everything is planned; null: a plan failed or was given up. Then everything is planned again. */
+  /** The revision with which everything is planned; null: a plan failed or was abandoned, and everything is planned again. */
   private planned: number | null = 0;
 
   /** @param now milliseconds on a clock that only goes forward. */

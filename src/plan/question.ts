@@ -35,8 +35,8 @@ export interface NamedTarget {
 const SCHEME_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
 /**
- * A destination that is no address: `web.shop`, `shop/web:http`, `svc/web`, `web.shop.svc.cluster.local:80`, or a URL of one of these; null: it is none of
- * these. The same for a URL with an address, whose host comes back as the name.
+ * A destination that is no address: `web.shop`, `shop/web:http`, `svc/web`, `web.shop.svc.cluster.local:80`, or a URL of one
+ * of these; null: it is none of these. The same for a URL with an address, whose host comes back as the name.
  */
 export function parseNamed(text: string): NamedTarget | null {
   const [, scheme = '', rest = text] = /^(\w+):\/\/([^/?#]*).*$/.exec(text) ?? [];

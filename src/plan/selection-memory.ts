@@ -33,8 +33,8 @@ interface Remembered extends WholeSelection {
 }
 
 /**
- * Selects as {@link selectEndpoints} does. Of a large Service it remembers what came of it, so that the next time only those endpoints are looked at that have
- * changed; all of them where one is in two slices, and where what has changed decides over the others.
+ * Selects as {@link selectEndpoints} does. It remembers the result for a large Service, so that next time it looks only at
+ * endpoints that have changed. It looks at all of them if one is in two slices, or if the change decides over the others.
  */
 export class SelectionMemory {
   private readonly services = new Map<ObjectKey, Map<string, Remembered>>();
@@ -44,7 +44,7 @@ export class SelectionMemory {
     private readonly large = LARGE,
   ) {}
 
-  /** For the planning of one Service, in whose course each of its ports is selected for once; what is not is forgotten. */
+  /** For the planning of one Service, which selects for each of its ports once; results for other ports are forgotten. */
   planning(service: ObjectKey): Select {
     const before = this.services.get(service);
     this.services.delete(service);
@@ -118,7 +118,10 @@ function keysOf(entries: readonly (readonly [string, number])[]): readonly strin
   return entries.map(([key]) => key);
 }
 
-/** Beside the marks of lists: the endpoint is on this node, on no node that we know of, ready. If these stay, so do addresses on this node. */
+/**
+ * Beside the marks of lists: the endpoint is on this node, on no node that we know of, ready. If these stay, so do addresses
+ * on this node.
+ */
 const IS_OWN = 16;
 const IS_NOWHERE = 32;
 const IS_READY = 64;
@@ -182,7 +185,7 @@ function* changedSlices(
   }
 }
 
-/** What lies between the endpoints that both slices have at their beginning and at their end: where it begins in both, and where it ends in each. */
+/** The range between the slices' common first and last endpoints: its begin in both, and its end in each. */
 function changedRange(one: EndpointSliceRow, other: EndpointSliceRow): readonly [number, number, number] {
   const least = Math.min(one.count, other.count);
   let from = 0;

@@ -26,7 +26,7 @@ export interface Selection {
 export interface PolicyUse {
   readonly cluster: boolean;
   readonly local: boolean;
-  /** Whether a list may have endpoints of one port only: that of most of them, and of several such the smallest (behaviour WK-07). */
+  /** Whether a list may have endpoints of one port only: the most frequent port, and the smallest of several (behaviour WK-07). */
   readonly onePort: boolean;
 }
 
@@ -105,8 +105,8 @@ export class Tally {
   }
 
   /**
-   * Readiness alone, or hints too. Topology counts only where every ready endpoint has a hint and some name us; hints for nodes come before hints
-   * for zones.
+   * Readiness alone, or hints too. Topology counts only where every ready endpoint has a hint and some hint names this node or
+   * zone; hints for nodes come before hints for zones.
    */
   private get clusterMode(): ClusterMode {
     const { ready } = this;
@@ -147,7 +147,7 @@ function unready(mode: ClusterMode, conditions: number): Exclusion | null {
   return (conditions & TERMINATING) === 0 ? 'not-terminating' : null;
 }
 
-/** After all else: an endpoint that gets no new connections has none to give to those that readiness and policies leave out. */
+/** Applied last: an endpoint without new connections passes none to endpoints that readiness and policies leave out. */
 function weightless({ weight }: EndpointSliceRow): Exclusion | null {
   return weight === 0 ? 'no-weight' : null;
 }

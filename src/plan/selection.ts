@@ -17,8 +17,8 @@ import { sortedKeys, type SortedKeys } from './sorted-keys.js';
 export type Select = typeof selectEndpoints;
 
 /**
- * Selects endpoints by readiness, locality and topology hints (KEP-1669 terminating endpoints, KEP-2433 and KEP-3015 hints). Depends on its
- * arguments alone: slices must come in an order that does not depend on their arrival.
+ * Selects endpoints by readiness, locality and topology hints (KEP-1669 terminating endpoints, KEP-2433 and KEP-3015 hints).
+ * Depends on its arguments alone: slices must come in an order that does not depend on their arrival.
  */
 export function selectEndpoints(
   family: Family,

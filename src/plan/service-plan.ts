@@ -350,7 +350,7 @@ class ServicePlanner {
     return plan.endpoints.count <= most ? plan : { ...plan, endpoints: firstEndpoints(plan.endpoints, most) };
   }
 
-  /** The list of endpoints that the cluster IP uses has the cluster IP's key; the other list, if there is one, that of the first external frontend. */
+  /** The cluster IP's list of endpoints has the cluster IP's key; the other list, if any, that of the first external frontend. */
   private clientKeys(
     port: ServicePortRow,
     { internalLocal, externalLocal }: Policies,

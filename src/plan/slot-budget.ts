@@ -8,8 +8,9 @@ interface Asking {
 }
 
 /**
- * Which Services have tables of slots, where all of them together ask for more than there are: the oldest, so that every node decides alike and no new Service
- * takes them from others. Each one that asks for more than is left has none, and ends the row.
+ * Which Services have tables of slots when all of them together ask for more than there are. The oldest have, so every node
+ * decides alike and no new Service takes slots from others. A Service that asks for more than is left has none, and ends the
+ * row.
  */
 export class SlotBudget {
   private readonly asking = new Map<ObjectKey, Asking>();
@@ -35,7 +36,10 @@ export class SlotBudget {
     this.most = most;
   }
 
-  /** Decides anew. Returns Services that have slots now and had none, or the other way. Looks at all that ask only while there are too few. */
+  /**
+   * Decides anew. Returns Services that gained or lost their slots. Looks at all Services that ask only while there are too
+   * few slots.
+   */
   decide(): readonly ObjectKey[] {
     if (!this.stale) return [];
     this.stale = false;

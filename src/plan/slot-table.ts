@@ -8,8 +8,8 @@ import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
 import { MOST_SLOTS } from './types.js';
 
 /**
- * Numbers of slots: primes, each the last below a power of two. With one that follows every endpoint each of them would move nearly all slots, as hashes are
- * taken modulo their number.
+ * Numbers of slots: primes, each the last below a power of two. A number that followed every endpoint would move nearly all
+ * slots each time, as hashes are taken modulo it.
  */
 const SIZES: readonly number[] = [251, 509, 1021, 2039, 4093];
 /** So many slots for an endpoint keep equal shares within 5 % of each other. */
@@ -25,10 +25,11 @@ export function tableSize(endpoints: number): number | null {
 }
 
 /**
- * For each slot the place of its endpoint in the list.
+ * For each slot the index of its endpoint in the list.
  *
- * Each slot goes to the endpoint that has the highest score for it, by a hash of both (rendezvous hashing): without an endpoint the others keep theirs. Then
- * those who got more than their share give the slots of their lowest scores to those who got less. Maglev's turns instead move about twice as many slots.
+ * Each slot goes to the endpoint with the highest score for it, by a hash of both (rendezvous hashing): without an endpoint
+ * the others keep theirs. Then endpoints with more than their share give the slots of their lowest scores to endpoints with
+ * less. Maglev's turns instead move about twice as many slots.
  *
  * @param weights of the endpoints; one of 0 has no slots, and not all of them are 0. @param size from {@link tableSize}.
  */
@@ -41,7 +42,10 @@ export function slotTable(endpoints: EndpointList, weights: readonly number[], s
   return slots;
 }
 
-/** Gives each slot to the endpoint with the highest score. Among endpoints of one weight that is the highest hash, which costs no logarithm. */
+/**
+ * Gives each slot to the endpoint with the highest score. Among endpoints of one weight that is the highest hash, which
+ * costs no logarithm.
+ */
 function highestScores(hashes: Uint32Array, weights: readonly number[], slots: Uint16Array): number[] {
   const groups = new Map<number, number[]>();
   for (const [place, weight] of weights.entries()) {
@@ -67,7 +71,7 @@ function highestScores(hashes: Uint32Array, weights: readonly number[], slots: U
   return counts;
 }
 
-/** How many slots each should have: by largest remainders, among equal ones first who has most already, and at least one. */
+/** The slots of each: by largest remainders, among equal ones first the endpoint that has most already, and at least one. */
 function sharesOf(weights: readonly number[], counts: readonly number[], size: number): number[] {
   const all = weights.reduce((sum, weight) => sum + weight, 0);
   const exact = weights.map((weight) => (weight * size) / all);
@@ -138,7 +142,7 @@ function byScore(one: Score, other: Score): number {
   return other.score - one.score || one.slot - other.slot || one.place - other.place;
 }
 
-/** Of two scores for a slot the one with the weight w is the higher one w times as often (weighted rendezvous hashing). */
+/** An endpoint of weight w has the higher score of two w times as often (weighted rendezvous hashing). */
 function scoreOf(hash: number, weight: number): number {
   return Math.log((hash + 1) / (2 ** 32 + 1)) / weight;
 }

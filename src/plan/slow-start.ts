@@ -19,7 +19,7 @@ interface Warm {
   readonly due: number;
 }
 
-/** Endpoints that have become ready since their Service was planned first, and how far they have come. The time is handed in. */
+/** Endpoints that became ready after their Service's first plan, and how far they have come. The caller passes the time. */
 export class SlowStart {
   private readonly services = new Map<ObjectKey, Warm>();
 

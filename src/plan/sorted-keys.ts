@@ -6,8 +6,8 @@ const MARKS = 16;
 const MARK_BITS = 4;
 
 /**
- * Endpoints of one port with marks beside them, from columns to packed lists in the order of their bytes. Neither an object nor a text is made of an endpoint: a
- * cluster has hundreds of thousands, and a start plans them all.
+ * Endpoints of one port with marks beside them, from columns to packed lists in the order of their bytes. No endpoint
+ * becomes an object or a string: a cluster has hundreds of thousands, and a start plans them all.
  */
 export interface SortedKeys {
   /** @param index of the address among addresses of the family, one character for each byte. */

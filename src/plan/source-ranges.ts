@@ -31,8 +31,8 @@ export function admittedSources(
 }
 
 /**
- * Prefixes nest or are apart, so dropping the nested ones leaves a disjoint list. In the order of first addresses, wide before narrow, everything inside of a
- * prefix follows it at once: a list of n takes n log n.
+ * Prefixes nest or are disjoint, so dropping the nested ones leaves a disjoint list. They are sorted by first addresses,
+ * wide before narrow. So everything inside a prefix follows it at once: a list of n takes n log n.
  */
 function disjoint(prefixes: readonly IPPrefix[]): readonly IPPrefix[] {
   const ordered = prefixes

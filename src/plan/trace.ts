@@ -61,8 +61,8 @@ export interface Trace {
   /** Null unless the packet is forwarded. */
   readonly masquerade: MasqueradeReason | null;
   /**
-   * Endpoints on the node's own addresses, for a packet that comes in from elsewhere: delivered locally it never leaves, and only what leaves has its
-   * source translated (netfilter's postrouting).
+   * Endpoints on the node's own addresses, for a packet from outside the node. Such a packet is delivered locally and never
+   * leaves. Only packets that leave have their source translated (netfilter's postrouting).
    */
   readonly delivered: readonly string[];
 }
@@ -115,7 +115,8 @@ export function tracePacket(
 }
 
 /**
- * What kind of source a packet has. An interface detector knows a pod by where the packet came in; null: it did not, it was sent here.
+ * The kind of a packet's source. An interface detector recognizes a pod by the packet's input interface; null: the packet
+ * was sent by this node.
  *
  * @param source null: some address that is neither the node's nor a pod's.
  */

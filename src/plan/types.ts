@@ -28,16 +28,22 @@ export interface FrontendPlan {
   readonly servicePort: string;
   /** Where connections go; sorted, no duplicates. With `localEndpoints` set, only those from pods and from the node itself. */
   readonly endpoints: EndpointList;
-  /** External traffic policy Local: where connections from outside go, keeping their source; null for every other frontend. */
+  /** External traffic policy Local: the endpoints of connections from outside, which keep their source; null otherwise. */
   readonly localEndpoints: EndpointList | null;
-  /** Source NAT: `always` (external, policy Cluster), `node` (policy Local: only what the node itself sends), `off-cluster` (cluster IPs: what the local detector does not know as a pod). */
+  /**
+   * Source NAT: `always` (external, policy Cluster), `node` (policy Local: only what the node itself sends), `off-cluster`
+   * (cluster IPs: sources that the local detector does not recognize as a pod).
+   */
   readonly masquerade: 'always' | 'node' | 'off-cluster';
   /** For connections that find no endpoint in the list that applies to them. */
   readonly whenEmpty: 'reject' | 'drop';
   readonly affinitySeconds: number | null;
-  /** How clients are remembered together with those of the Service port's other frontends; null: it has none, or no affinity. */
+  /** How clients are shared with the Service port's other frontends; null: it has no others, or no affinity. */
   readonly clientKeys: ClientKeys | null;
-  /** After how many seconds an attempt that its endpoint has not answered goes to another one; 0: it stays; null: as {@link NodePlan.retryTimes} have it. */
+  /**
+   * After how many seconds an attempt without an answer from its endpoint goes to another one; 0: it stays; null: as
+   * {@link NodePlan.retryTimes} have it.
+   */
   readonly retrySeconds: number | null;
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
@@ -47,8 +53,9 @@ export interface FrontendPlan {
    */
   readonly flowEndpoints: EndpointList | null;
   /**
-   * Where the platform balances by itself, of a Service with addresses of a load balancer: endpoints that serve no more. When nothing else is left, what balances
-   * to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null or absent: there are none, or nothing stays.
+   * Endpoints that serve no more, of a Service with load balancer addresses, where the platform balances by itself. If no other
+   * endpoints are left, the load balancer to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null
+   * or absent: there are none, or nothing stays.
    */
   readonly draining?: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
@@ -93,7 +100,10 @@ export interface ClientKeys {
 export interface LocalClients {
   readonly key: FrontendKey;
   readonly endpoints: EndpointList;
-  /** Those that the cluster-wide list lacks: topology may leave them out, and so may readiness, where terminating ones are all there is here. */
+  /**
+   * Endpoints that the cluster-wide list lacks. Topology may leave them out, and so may readiness, if all endpoints here are
+   * terminating.
+   */
   readonly apart: EndpointList;
 }
 
@@ -120,8 +130,9 @@ export interface ServicePlan {
 }
 
 /**
- * Something that a Service asks for and does not get: the platform cannot do it, it is over the limits of one Service, its source ranges are of the other family
- * alone, an annotation cannot be read, or the mode does not share connections as asked or has no slots left for it.
+ * A request of a Service that is not met. The platform cannot do it, it is over the limits of one Service, its source ranges
+ * are of the other family alone, an annotation cannot be read, or the mode does not share connections as asked or has no
+ * slots left for it.
  */
 export interface Shortfall {
   readonly family: Family;
@@ -217,8 +228,8 @@ export interface AddressSet extends Iterable<IPAddress> {
 export interface TableChange {
   readonly frontends: ReadonlySet<FrontendKey>;
   /**
-   * Of TCP and SCTP: those of them that lost an endpoint for new connections, are gone or are new. Clients may be waiting for an answer that never comes, as
-   * conntrack goes on sending their attempts where the first packet went.
+   * Frontends of TCP and SCTP that lost an endpoint for new connections, are gone or are new. Clients may wait for an answer
+   * that never comes, as conntrack goes on sending their attempts where the first packet went.
    */
   readonly attempts: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;

@@ -11,9 +11,9 @@ export interface Placed {
 const WHOLE = 1_000_000;
 
 /**
- * What each endpoint gets of the connections of a node in a zone: its own zone as much as that zone's endpoints can take if every client's zone did the same,
- * and the rest goes to zones that have more endpoints than clients, in proportion to what they have left. So no endpoint gets more than its share of all
- * connections, and as many as can be stay in their zone.
+ * Each endpoint's share of the connections of a node in a zone. Its own zone gets as much as that zone's endpoints can take
+ * if every client's zone did the same. The rest goes to zones that have more endpoints than clients, in proportion to what
+ * they have left. So no endpoint gets more than its share of all connections, and as many as possible stay in their zone.
  */
 export function spilledWeights(endpoints: readonly Placed[], own: string, { clients }: ZoneSpill): readonly number[] {
   const capacity = new Map<string | null, number>();
