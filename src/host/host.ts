@@ -56,7 +56,7 @@ export interface KernelValueReport {
   readonly problems: readonly KernelValueProblem[];
 }
 
-/** What a platform says of this process. What it does not say is 0, and a limit that it does not say or set is -1. */
+/** What a platform reports of this process. A missing value is 0; a limit that is not reported or not set is -1. */
 export interface ProcessUsage {
   /** In bytes. */
   readonly virtualMemory: number;
@@ -85,7 +85,7 @@ export interface NetworkFacts {
   readonly strictReversePath: readonly string[];
   /** Whether 127.0.0.0/8 is routed (route_localnet), by some interface at least. */
   readonly routesLoopback: boolean;
-  /** Packets that were dropped because the table of connections was full; null: the kernel does not say. */
+  /** Packets that were dropped because the table of connections was full; null: the kernel does not report it. */
   readonly flowDrops: number | null;
 }
 
@@ -93,7 +93,7 @@ export interface NetworkFacts {
 export type Claim =
   /** It is ours until {@link Claim.release}, or until the process ends in whatever way. */
   | { readonly type: 'held'; readonly release: () => Promise<void> }
-  /** Another proxy has it; `who` is what it says of itself. */
+  /** Another proxy has it; `who` is how it describes itself. */
   | { readonly type: 'taken'; readonly who: string }
   /** It cannot be found out, for a reason that keeps no node from its rules. */
   | { readonly type: 'unknown'; readonly why: string };
@@ -101,13 +101,16 @@ export type Claim =
 export interface ClaimOptions {
   /** The answer to another proxy that asks: one line. */
   readonly identity: string;
-  /** Asked by platforms that have it: by which name proxies of one network find each other, and the user at the other end of a socket, null where the kernel does not say. */
+  /**
+   * For platforms that have it: by which name proxies of one network find each other, and the user at the other end of a socket, null where the kernel does
+   * not report it.
+   */
   readonly peer: () => { peerName(): string; peerUser(descriptor: number): number | null };
 }
 
 /** What the program asks of the machine, its rules apart. Handed in everywhere; a folder for each platform has one. */
 export interface Host {
-  /** Modes say for which they are. */
+  /** Each mode names the platforms that it is for. */
   readonly platform: NodeJS.Platform;
   /** IP families that this machine's network namespace serves. */
   readonly families: () => readonly Family[];
@@ -126,7 +129,7 @@ export interface Host {
   readonly applyKernelValues: (values: readonly KernelValue[]) => Promise<KernelValueReport>;
   /** What {@link applyKernelValues} would write. */
   readonly compareKernelValues: (values: readonly KernelValue[]) => Promise<readonly WrittenValue[]>;
-  /** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
+  /** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not report it (behaviour ST-45). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
   /** For how long conntrack keeps flows in this network namespace; what the kernel begins with where there is no conntrack. */
   readonly conntrackTimeouts: () => ConntrackTimeouts;

@@ -32,7 +32,7 @@ export async function claimNetwork(meeting: Meeting): Promise<Claim> {
       if (errorCode(error) !== 'EADDRINUSE') break;
     }
   }
-  // Windows says that a pipe is in use also where this user may not make one.
+  // Windows also reports a pipe as in use where this user may not make one.
   return { type: 'unknown', why: messageOf(failure) };
 }
 

@@ -31,7 +31,7 @@ export function networkFacts(
     forwarding: { IPv4: forwarding('IPv4', 'all'), IPv6: forwarding('IPv6', 'all') },
     notForwarding: {
       IPv4: others.filter((name) => forwarding('IPv4', name) === false),
-      // Of IPv6 the value of all decides, whatever an interface says (ip6_forward).
+      // For IPv6 the value of `all` decides, whatever an interface's value is (ip6_forward).
       IPv6: [],
     },
     // The larger of the two values counts (fib_validate_source): 1 is strict, 2 is loose.

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 
 const MOST_BYTES = 64 << 20;
 
-/** Where a process that has no standard error writes what it has to say: `%ProgramData%\pointsman\pointsman.log`. */
+/** Where a process without a standard error writes its log: `%ProgramData%\pointsman\pointsman.log`. */
 export function logFilePath(environment: Readonly<Record<string, string | undefined>>): string {
   return join(environment['ProgramData'] ?? 'C:\\ProgramData', 'pointsman', 'pointsman.log');
 }
