@@ -84,7 +84,7 @@ export class HealthState {
     this.onsets.noteAll('sysctl', problems);
   }
 
-  /** Why the configuration files say otherwise than what is in force; null: they do not. */
+  /** Why the configuration files differ from what is in force; null: they do not. */
   get refusal(): string | null {
     return this.refused;
   }
