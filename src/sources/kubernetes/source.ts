@@ -57,7 +57,7 @@ export interface Holding {
 
 /**
  * Reads Services, EndpointSlices, our Node and ServiceCIDRs from the API server and follows their changes. Each resource registers as a
- * source of its own, named after it, and says complete at its initial sync. Uses three connections at most.
+ * source of its own, named after it, and reports complete at its initial sync. Uses three connections at most.
  */
 export function startKubernetes(
   options: KubernetesOptions,
@@ -171,7 +171,7 @@ class Start {
       const writer = this.writer.register(`kubernetes ${resource.name}`);
       return { writer, inventory: new Inventory(resource, this.names, this.log, events) };
     }
-    // Another server's versions say nothing of this one's.
+    // Another server's versions cannot be compared with this one's.
     before.inventory.distrustVersions();
     return before;
   }

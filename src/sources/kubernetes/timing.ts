@@ -1,7 +1,7 @@
 import { Backoff } from '../../base/backoff.js';
 import type { Clock } from '../../base/clock.js';
 
-/** All in milliseconds but where it says otherwise. */
+/** All in milliseconds unless a comment names another unit. */
 export interface Timing {
   readonly backoffInitialMs: number;
   readonly backoffMaxMs: number;

@@ -19,7 +19,7 @@ export function refKey({ kind, namespace, name }: RowRef): RefKey {
 
 export type Objects = ReadonlyMap<RefKey, Row>;
 
-/** What one reading of a file, or of a URL's body, says. */
+/** The result of one reading of a file, or of a URL's body. */
 export interface Content {
   readonly rows: Objects;
   /** Objects that are in it and well-formed, but not ours to handle. */
@@ -76,7 +76,7 @@ export function printRef({ kind, namespace, name }: RowRef): string {
   return namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
 }
 
-/** The kind of an object, where it says so itself or the list it is in does. */
+/** The kind of an object, where the object or its list names it. */
 interface ObjectType {
   readonly apiVersion: string;
   readonly kind: string;

@@ -42,7 +42,7 @@ const MAX_LINKS = 32;
 const MAX_EVENTS = 4096;
 
 /**
- * A file, or the manifests in a directory (not in those below it). Events say where to look. A poll looks at what events do not report: the
+ * A file, or the manifests in a directory (not in those below it). Events show where to look. A poll looks at what events do not report: the
  * location itself and links, and everything where the file system is not a local one. Now and then everything is looked at anywhere.
  */
 export class FileLocation implements ManifestLocation {
@@ -100,7 +100,7 @@ export class FileLocation implements ManifestLocation {
       if (isFull || rewatched) this.nextFullLook = this.afterFullLook(listing, began, performance.now());
     } catch (error) {
       if (this.stopped.signal.aborted) return;
-      // Nothing is unloaded: a directory that is gone for a moment says nothing about its files.
+      // Nothing is unloaded: a directory that is gone for a moment is no evidence about its files.
       this.watch.close();
       this.wanted = null;
       const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);

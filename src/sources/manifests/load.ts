@@ -72,7 +72,7 @@ class Collector implements SourceWriter, ProblemSink {
     this.completed = true;
   }
 
-  /** Its problems say so. */
+  /** Nothing to do: the problems report unreadable objects. */
   gaps(): void {
     return;
   }

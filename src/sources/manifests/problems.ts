@@ -47,7 +47,7 @@ export class ProblemList {
   }
 }
 
-/** Where problems go. A group (one file, say) is reported as a whole each time it is looked at, its present problems replacing the earlier. */
+/** Where problems go. A group (for example one file) is reported as a whole each time it is looked at, its present problems replacing the earlier. */
 export interface ProblemSink {
   report(group: string, problems: readonly Problem[]): void;
 }

@@ -18,7 +18,7 @@ export interface Surroundings {
 export interface ManifestLocation {
   /** Milliseconds between rounds when nothing rings. */
   readonly pollMs: number;
-  /** Looks once at what changed and commits it. The first round that can read the location says complete. */
+  /** Looks once at what changed and commits it. The first round that can read the location reports complete. */
   round(): Promise<void>;
   close(): void;
 }

@@ -32,7 +32,7 @@ const CILIUM_VALUES = new Map<string, BalanceBy>([
 /** Of a value that cannot be read so much is shown. */
 const SHOWN_BYTES = 64;
 
-/** What a Service's annotations say; null: nothing. What cannot be read counts as absent: an annotation stops no Service. */
+/** What a Service's annotations set; null: nothing. An unreadable value counts as absent: an annotation stops no Service. */
 export function readBalance(metadata: Fields): BalanceRow | null {
   const annotations = annotationsOf(metadata);
   const unreadable: string[] = [];
@@ -92,7 +92,7 @@ function readClients(value: unknown, unreadable: string[]): ZoneSpill['clients']
   return null;
 }
 
-/** What an EndpointSlice's annotations say; null: nothing. */
+/** What an EndpointSlice's annotations set; null: nothing. */
 export function readWeight(metadata: Fields): { readonly weight?: number; readonly unreadable?: string } | null {
   const annotations = annotationsOf(metadata);
   if (annotations === null) return null;

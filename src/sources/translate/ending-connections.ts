@@ -10,7 +10,7 @@ export const DRAIN_ANNOTATION = 'pointsman.dev/drain';
 const DURATION = /^(?:([0-9]{1,2})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,5})s)?$/;
 const LONGEST_SECONDS = 86_400;
 
-/** What a Service's annotations say; null: nothing. What cannot be read counts as absent: an annotation stops no Service. */
+/** What a Service's annotations set; null: nothing. An unreadable value counts as absent: an annotation stops no Service. */
 export function readEndingConnections(metadata: Fields): EndingConnectionsRow | null {
   const annotations = annotationsOf(metadata);
   const [resetText, drainText] = [annotations?.[RESET_ANNOTATION] ?? null, annotations?.[DRAIN_ANNOTATION] ?? null];

@@ -46,7 +46,7 @@ function readConditions(endpoint: Fields): number {
   return conditionFlags(conditions.boolean('ready'), conditions.boolean('serving'), conditions.boolean('terminating'));
 }
 
-/** Whatever else it is, a slice is not refused for it: it says nothing of where connections go. */
+/** A slice is never refused for a bad target: it does not decide where connections go. */
 function readTarget(slice: EndpointSliceBuilder, endpoint: Fields): number {
   const target = endpoint.raw('targetRef');
   if (!isMapping(target)) return targetFlags(null);

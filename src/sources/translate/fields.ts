@@ -34,7 +34,7 @@ export interface Findings {
 
 /**
  * Reads the fields of one mapping by name. Null and absent are the same. A field of the wrong type is noted with its path and value and
- * then counts as absent, so that one pass finds every problem. Paths are put together only when there is something to say.
+ * then counts as absent, so that one pass finds every problem. Paths are put together only when there is something to report.
  */
 export class Fields {
   private constructor(

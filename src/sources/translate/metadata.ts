@@ -56,7 +56,7 @@ export function readRef(object: Fields, kind: RowKind): RowRef {
   return { kind, namespace: namespace === '' ? 'default' : namespace, name };
 }
 
-/** Which object this is meant to be, however wrong the rest of it; null when it does not say. Never throws. */
+/** Which object this is meant to be, however wrong the rest of it; null when it does not identify itself. Never throws. */
 export function identify(object: unknown, kind: RowKind): RowRef | null {
   const metadata = isMapping(object) ? object['metadata'] : null;
   if (!isMapping(metadata)) return null;

@@ -132,7 +132,7 @@ interface TakenIPs {
 
 const HEADLESS = 'None';
 
-/** What `clusterIPs` says when it says "None", which is to be all it says. */
+/** The value of `clusterIPs` for "None", which has to be its only entry. */
 function readHeadless(
   spec: Fields,
   single: string,

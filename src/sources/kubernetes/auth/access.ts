@@ -98,7 +98,7 @@ export interface AccessOptions {
   /** `--master`: counts instead of the kubeconfig's server. Empty: none. */
   readonly master: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What an egress selection says of the way; it counts before every proxy. */
+  /** What an egress selection sets for the way; it counts before every proxy. */
   readonly egress?: Egress | null;
   /** Where a pod finds its service account's `token` and `ca.crt`. */
   readonly serviceAccountDirectory: string;
@@ -343,7 +343,7 @@ function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems:
   };
 }
 
-/** What no process can be given; Node would say so with the value, which may be secret. */
+/** A value that no process can be given; Node's error would contain it, and it may be secret. */
 function fieldsWithNull({ at, command, args, env }: ExecSettings): readonly string[] {
   const texts: readonly (readonly [field: string, text: string])[] = [
     ['command', command],

@@ -117,7 +117,7 @@ export class Credentials {
   }
 
   /**
-   * After the server refused `identity`: renews what can be renewed. Answers whether `current` now says something else.
+   * After the server refused `identity`: renews what can be renewed. Answers whether `current` has changed.
    *
    * @throws CredentialsError
    */
@@ -132,7 +132,7 @@ export class Credentials {
     if (renewable?.type === 'exec') this.exec?.accepted(renewable.credential);
   }
 
-  /** Milliseconds until `current` may say something else by itself, files apart. */
+  /** Milliseconds until `current` may change by itself, files apart. */
   get dueInMs(): number {
     return this.exec?.dueInMs ?? Number.POSITIVE_INFINITY;
   }

@@ -19,7 +19,7 @@ export interface ExecCredential {
   /** Empty: none. */
   readonly token: string;
   readonly pair: PemPair | null;
-  /** Milliseconds since the epoch: when the plugin says so, or its certificate ends; null: until the server refuses it. */
+  /** Milliseconds since the epoch: by the plugin's answer, or the end of its certificate; null: until the server refuses it. */
   readonly expiresAt: number | null;
 }
 
@@ -230,7 +230,7 @@ export class ExecPlugin {
     return JSON.stringify({ kind: 'ExecCredential', apiVersion, spec });
   }
 
-  /** Fields that say nothing are left out, as in kube-proxy. */
+  /** Empty fields are left out, as in kube-proxy. */
   private async clusterInfo(cluster: ExecCluster): Promise<object> {
     const { server, tlsServerName, insecure, authority, proxyUrl, disableCompression, config } = cluster;
     const pem = authority?.type === 'data' ? authority.pem : await this.authority?.read();

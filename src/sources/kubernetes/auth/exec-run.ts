@@ -7,7 +7,7 @@ export interface Run {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it may use our terminal: standard input to ask, standard error to say. */
+  /** Whether it may use our terminal: standard input for answers, standard error for prompts. */
   readonly interactive: boolean;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;

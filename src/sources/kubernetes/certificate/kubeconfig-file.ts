@@ -1,6 +1,6 @@
 import type { Cluster } from '../auth/kubeconfig.js';
 
-/** A kubeconfig that says who we are by a file with certificate and key. */
+/** A kubeconfig that identifies us by a file with certificate and key. */
 export function kubeconfigText(cluster: Cluster | null, pair: string): string {
   return textFor(cluster, { 'client-certificate': pair, 'client-key': pair });
 }

@@ -10,7 +10,7 @@ import { requestName, signingRequest, type Subject } from './request.js';
 const PATH = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const USAGES = ['digital signature', 'client auth'];
 const JSON_TYPE = 'application/json';
-/** How long the server is to keep a watch open, and when one that says nothing is given up. */
+/** How long the server has to keep a watch open, and when a silent watch is given up. */
 const WATCH_SECONDS = 300;
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1000;
 /** Between the end of a watch and the next look, as a server may end it at once. */

@@ -2,7 +2,7 @@ import type { Row, RowKind } from '../../../state/rows.js';
 import type { Interner } from '../../translate/intern.js';
 import type { Translation } from '../../translate/metadata.js';
 
-/** What the API server says about a failure (meta/v1 Status), as much of it as we act upon. */
+/** What the API server reports about a failure (meta/v1 Status), as much of it as we act upon. */
 export interface ApiStatus {
   /** HTTP status; 0 when not given. */
   readonly code: number;
@@ -44,7 +44,7 @@ export interface WatchDecoder {
   end(): void;
 }
 
-/** What a list says about itself. */
+/** A list's own metadata. */
 export interface ListMeta {
   readonly version: string;
   /** Token for the rest of the list; empty when this was all. */

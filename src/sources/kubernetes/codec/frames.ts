@@ -52,7 +52,7 @@ export interface Framing {
   take(bytes: Buffer, start: number, end: number): void;
 }
 
-/** Cuts a stream into frames that say their length, copying only those that lie across chunks. */
+/** Cuts a stream into frames that begin with their length, copying only those that lie across chunks. */
 export class FrameCutter {
   private readonly carry = new Carry();
   /** Length of the frame in `carry`; 0 while unknown. */

@@ -14,7 +14,7 @@ export function parseJson(bytes: Buffer, start: number, end: number): unknown {
   }
 }
 
-/** @throws CodecError when the object does not say who it is. */
+/** @throws CodecError when the object does not identify itself. */
 export function jsonObject(kind: RowKind, value: unknown): ReceivedObject {
   const metadata = isMapping(value) ? value['metadata'] : null;
   if (!isMapping(metadata)) throw new CodecError('an object has no metadata');

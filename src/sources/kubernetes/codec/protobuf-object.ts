@@ -11,7 +11,7 @@ import type { Cursor } from './wire.js';
 export class ProtobufObject implements ReceivedObject {
   private readonly metadata: Metadata;
 
-  /** @throws CodecError when the object does not say who it is. */
+  /** @throws CodecError when the object does not identify itself. */
   constructor(
     private readonly kind: RowKind,
     private readonly bytes: Buffer,

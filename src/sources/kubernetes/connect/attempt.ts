@@ -22,7 +22,7 @@ export class Attempt {
     else signal.addEventListener('abort', this.onAbort, { once: true });
   }
 
-  /** Waits until a socket is what a step makes of it. Errors of the socket are `code`; `detail` says what was being done. */
+  /** Waits until a step makes the socket ready. Errors of the socket are `code`; `detail` names the step. */
   async step(socket: Socket, ready: 'connect' | 'secureConnect', code: ApiErrorCode, detail: string): Promise<void> {
     await this.during(socket, code, detail, (resolve) => {
       socket.once(ready, resolve);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { deliverAtOnce } from './at-once.js';
 
-/** A response's body whose errors are ours: a connection that breaks says so, an aborted request gives the reason. */
+/** A response's body whose errors are ours: a broken connection is reported, an aborted request gives the reason. */
 export class Body extends Readable {
   private finished = false;
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { deliverAtOnce } from './at-once.js';
 import { dial, type Destination } from './dial.js';
 
-/** Beyond what a request says of itself. */
+/** What a pooled request has beyond a plain one. */
 export interface PooledRequest extends ClientRequestArgs {
   readonly destination: Destination;
   /** Ends a connection attempt that is made for this request. */

@@ -46,7 +46,7 @@ export interface ConnectionOptions {
   readonly tracing?: Pick<SourceTracing, 'request'>;
   /** Has the kernel end TCP connections whose other end is silent; absent: only idle ones, after 40 s. */
   readonly limitSilence?: LimitSilence | null;
-  /** What an egress selection says of the way. */
+  /** What an egress selection sets for the way. */
   readonly egress?: Egress | null;
   /** Where a pod's service account is; only tests have another. */
   readonly serviceAccountDirectory?: string;
@@ -60,7 +60,7 @@ export interface RequestObserver extends ExecObserver {
   answered(method: 'GET' | 'POST', host: string, status: number | null, durationMs: number): void;
   /** How long the rate limit held a request back. */
   delayed(method: 'GET' | 'POST', host: string, durationMs: number): void;
-  /** Lengths of bodies in bytes. A watch's answer has none that would say anything. */
+  /** Lengths of bodies in bytes. A watch's answer has no meaningful length. */
   requestSized(method: 'GET' | 'POST', host: string, bytes: number): void;
   responseSized(method: 'GET' | 'POST', host: string, bytes: number): void;
   /** A way to a server was made, or given up. */
@@ -260,7 +260,7 @@ class HttpConnection implements ApiConnection {
     }
   }
 
-  /** A connection that the server closed while it was idle says nothing about the server: a GET is sent again over a new one. */
+  /** A connection that the server closed while it was idle shows nothing about the server: a GET is sent again over a new one. */
   private async exchange(request: Request, identity: Identity): Promise<ApiResponse> {
     this.pool.use(identity.tls);
     this.watches.use(identity.tls);

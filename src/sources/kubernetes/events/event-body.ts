@@ -4,7 +4,7 @@ import { cutText } from '../../../base/outside-text.js';
 import { trimEnd } from '../../../base/text.js';
 import { formatMicroTime } from '../../../base/timestamp.js';
 
-/** What an event says of its sending. */
+/** What an event has about its sending. */
 export interface EventStamp {
   /** Who sends it. */
   readonly controller: string;

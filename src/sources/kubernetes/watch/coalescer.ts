@@ -4,7 +4,7 @@ import type { Clock } from '../../../base/clock.js';
 const FLOOD_PER_SECOND = 400;
 const WINDOW_MS = 1000;
 const HOLD_MS = 8;
-/** A pause that no flood has: what was counted before it, initial events mostly, says nothing of what comes. */
+/** A pause that no flood has: the count before it, initial events mostly, predicts nothing. */
 const PAUSE_MS = 50;
 
 /**

@@ -143,8 +143,8 @@ export class EventStream implements BodyDecoder<void> {
   }
 
   /**
-   * A server that cannot give initial events may say so by an internal error after a good start. Any error it gives no other meaning to
-   * counts as that, as a list makes progress where waiting might not.
+   * A server that cannot give initial events may report it by an internal error after a good start. Any error without another meaning counts as that, as a
+   * list makes progress where waiting might not.
    */
   private failure(failure: SourceFailure): SourceFailure {
     return this.relist !== null && failure.kind === 'unavailable' && failure.retryAfterMs === null

@@ -51,8 +51,8 @@ export class Lister {
   }
 
   /**
-   * Asks whether the server has seen a version. A watch from one that is still to come is answered well and then says nothing, not even in bookmarks,
-   * until the server gets there, and what changed before stays unknown; a list is refused.
+   * Asks whether the server has seen a version. A watch from a future version is answered well and then sends nothing, not even bookmarks, until the server
+   * reaches it, and earlier changes stay unknown; a list is refused.
    *
    * @throws SourceFailure of kind `ahead` when it has not.
    */

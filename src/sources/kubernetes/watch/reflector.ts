@@ -249,8 +249,8 @@ export class Reflector implements StreamListener {
   }
 
   /**
-   * Whether everything may be read anew at once. A server that says a version is gone is there and well, so the failures that led here are over:
-   * waiting longer for having waited would only keep the node behind. Not more often than the longest backoff, in case it goes on saying so.
+   * Whether everything may be read anew at once. A server that reports a version as gone is there and well, so the failures that led here are over:
+   * waiting longer for having waited would only keep the node behind. Not more often than the longest backoff, in case it repeats the answer.
    */
   private mayRestart(): boolean {
     const { clock, timing } = this.options.surroundings;
