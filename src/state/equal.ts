@@ -1,6 +1,6 @@
 import type { EndpointSliceRow, Row } from './rows.js';
 
-/** Whether two rows say the same: compares every field, lists in order, columns byte by byte. `lastChangeTriggerTime` is not compared. */
+/** Whether two rows are equal: compares every field, lists in order, columns byte by byte. `lastChangeTriggerTime` is not compared. */
 export function rowsEqual(one: Row, other: Row): boolean {
   // Slices are most of what comes, so their fields are named here rather than found.
   if (one.kind === 'EndpointSlice' && other.kind === 'EndpointSlice') return slicesEqual(one, other);

@@ -12,7 +12,7 @@ export interface TableEdit<R> {
  * next one's row takes its place.
  */
 export class KindTable<R extends Row> {
-  /** What each source says, in order of registration. */
+  /** What each source reports, in order of registration. */
   private readonly sources: Map<string, R>[] = [];
   /** Objects, however many sources know them. */
   private objects = 0;
@@ -29,7 +29,7 @@ export class KindTable<R extends Row> {
     for (const rows of this.sources) for (const [key, row] of rows) if (this.believed(key) === rows) yield row;
   }
 
-  /** What one source says about one object; `null` row: it knows no such object. Null when the table holds what it held. */
+  /** What one source reports about one object; `null` row: it knows no such object. Null when the table holds what it held. */
   set(key: string, source: number, row: R | null): TableEdit<R> | null {
     const before = this.get(key) ?? null;
     const rows = this.rowsOf(source);

@@ -4,7 +4,7 @@ import type { NamesText } from '../base/packed-names.js';
 import type { Protocol } from '../base/protocol.js';
 
 /**
- * What sources say, already validated and in our own terms. Rows are immutable; a changed object is a new row. Nothing here is derived:
+ * What sources report, already validated and in our own terms. Rows are immutable; a changed object is a new row. Nothing here is derived:
  * decisions belong to plan/.
  */
 
@@ -50,7 +50,7 @@ export interface ServiceRow {
   readonly udpRetry: number | null;
   /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */
   readonly balancerFlags: number;
-  /** What annotations say of how connections are shared among endpoints; absent: nothing. */
+  /** What annotations set for how connections are shared among endpoints; absent: nothing. */
   readonly balance?: BalanceRow;
   /** What annotations ask for connections to endpoints that go; null: nothing, which is what most Services have. */
   readonly endingConnections: EndingConnectionsRow | null;
@@ -117,8 +117,8 @@ export interface EndpointSliceRow {
   readonly serviceName: string;
   readonly family: Family;
   /**
-   * When the change behind this version of the slice was made, by its controller: milliseconds since the epoch; null when it does not say. For metrics only:
-   * rows that differ in nothing else count as equal.
+   * When the change behind this version of the slice was made, by its controller: milliseconds since the epoch; null when it does not report it. For metrics
+   * only: rows that differ in nothing else count as equal.
    */
   readonly lastChangeTriggerTime: number | null;
   readonly ports: readonly EndpointPortRow[];

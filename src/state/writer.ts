@@ -11,7 +11,7 @@ export type StateChange =
 
 /**
  * The only way into the state. A source registers before it starts, applies changes as they come (each call is one atomic commit: a
- * relist or a re-read file is one call), and says `complete` once everything it knew at its start has been applied. Applying rows equal
+ * relist or a re-read file is one call), and reports `complete` once everything it knew at its start has been applied. Applying rows equal
  * to what is held changes nothing and calls no listener.
  */
 export interface Writer {
