@@ -8,7 +8,7 @@ export const BALANCE_WORDS: ReadonlyMap<string, BalanceBy> = new Map<string, Bal
   ['hash=address,port', 'address-port'],
 ]);
 
-/** How connections are shared as far as Services do not say it. */
+/** How connections are shared as far as Services do not set it. */
 export interface BalanceSettings {
   readonly by: BalanceBy;
   /** So many slots the tables of all Services have in a family, at least 1. */

@@ -4,7 +4,7 @@ import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
 /**
  * A file's bytes.
  *
- * @throws Error of the file system, or one that says it is larger than `maxBytes`, of which no more is read.
+ * @throws Error of the file system, or one about a file larger than `maxBytes`, of which no more is read.
  */
 export function readFileWithin(path: string, maxBytes: number): Promise<Buffer> {
   return readStreamWithin(createReadStream(path, { end: maxBytes }), maxBytes);

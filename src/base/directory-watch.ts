@@ -10,7 +10,7 @@ export class DirectoryWatch {
   private failed = false;
 
   /**
-   * @param onEvent gets the name of the entry that changed, null when the system did not say.
+   * @param onEvent gets the name of the entry that changed, null when the system did not report it.
    * @param onFailure is called when there are no events from now on, once until there are again.
    */
   constructor(

@@ -12,7 +12,7 @@ export interface ServerIdentity {
 }
 
 /**
- * Options for `tls.connect` and `https.request`. The name counts, whatever the request's Host header says.
+ * Options for `tls.connect` and `https.request`. The name counts, whatever the request's Host header is.
  *
  * @param hostname a name or an address; IPv6 may stand in brackets, as in a URL.
  */
