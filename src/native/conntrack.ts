@@ -40,7 +40,7 @@ export interface Challenges {
 }
 
 /**
- * Layout of a way, which is where flows were addressed to and where their replies come from: offsets of addresses (of 4 or 16 bytes, as `addressLength` says;
+ * Layout of a way, which is where flows were addressed to and where their replies come from: offsets of addresses (of 4 or 16 bytes, by `addressLength`;
  * zeros follow), big-endian ports, and the IANA number of the protocol.
  */
 export const FLOW_WAY = {
@@ -65,7 +65,7 @@ export interface FlowSums {
   readonly sums: Float64Array;
   /** The same once, for the ways beyond the most that are counted separately. */
   readonly leftOut: Float64Array;
-  /** How often the kernel had more to say than could be kept, so that ends of flows were missed. */
+  /** How often the kernel reported more than could be kept, so that ends of flows were missed. */
   readonly overruns: number;
   /** Translated flows that live. */
   readonly living: number;

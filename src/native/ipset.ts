@@ -78,7 +78,7 @@ export interface IpsetListing {
   readonly plain: boolean;
   /** Rules and sets that use it. */
   readonly references: number;
-  /** Packed as {@link IpsetName} says; null when its type is none of {@link IpsetType}. */
+  /** Packed by {@link IpsetName}; null when its type is none of {@link IpsetType}. */
   readonly elements: Uint8Array | null;
   /** One for each element; null: none has one. */
   readonly elementComments: readonly (string | null)[] | null;

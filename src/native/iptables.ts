@@ -139,12 +139,13 @@ export interface IptablesAddon {
     prefix: string,
   ): Promise<readonly IptablesChainCounts[]>;
   /**
-   * What the kernel says of the size of each legacy table in use: numbers of rules and bytes, and where its built-in chains begin and end, as text to be compared. No
-   * table comes into use by it. Rejects with ERR_IPTABLES.
+   * What the kernel reports of the size of each legacy table in use: numbers of rules and bytes, and where its built-in chains begin and end, as text to be
+   * compared. No table comes into use by it. Rejects with ERR_IPTABLES.
    */
   iptablesSizes(family: IptablesFamily): Promise<string>;
   /**
-   * Whether the kernel has a match for rules of this family, or can load it; null where it does not say. Nothing else changes. Rejects with ERR_NETLINK.
+   * Whether the kernel has a match for rules of this family, or can load it; null where it does not report it. Nothing else changes. Rejects with
+   * ERR_NETLINK.
    */
   iptablesMatch(family: IptablesFamily, name: string): Promise<boolean | null>;
   /**

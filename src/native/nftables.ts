@@ -5,7 +5,7 @@ export interface NftBaseChain {
   readonly family: NftReadFamily;
   readonly table: string;
   readonly chain: string;
-  /** As {@link NftChainListing.hook}, but it does not say that a table is dormant. */
+  /** As {@link NftChainListing.hook}, but without whether a table is dormant. */
   readonly hook: string;
 }
 

@@ -6,8 +6,8 @@ export interface PeerAddon {
    */
   peerName(): string;
   /**
-   * The user of the process that listened or connected, in terms of this process's user namespace (unix(7), SO_PEERCRED); null: the kernel does not say.
-   * Waits for nothing.
+   * The user of the process that listened or connected, in terms of this process's user namespace (unix(7), SO_PEERCRED); null: the kernel does not report
+   * it. Waits for nothing.
    *
    * @param descriptor of an open socket.
    */

@@ -42,9 +42,9 @@ export interface RouteAddon {
    */
   addressApply(link: string, operations: readonly AddressOperation[]): Promise<Applied>;
   /**
-   * Calls back when a link or an address changed; what happens until JavaScript gets to run is gathered. What this environment did to IPv4 addresses
-   * does not count; of links and IPv6 addresses not every kernel says who it was. Answers what ends it; it ends with the environment too, and does not keep the
-   * process alive. Throws ERR_NETLINK when the kernel refuses.
+   * Calls back when a link or an address changed; changes are gathered until JavaScript runs. Changes of IPv4 addresses by this environment do not count; for
+   * links and IPv6 addresses not every kernel reports the author. Answers what ends it; it ends with the environment too, and does not keep the process
+   * alive. Throws ERR_NETLINK when the kernel refuses.
    */
   routeWatch(onChange: (change: RouteChange) => void): () => void;
 }

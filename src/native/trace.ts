@@ -4,7 +4,7 @@ type Call = (...parameters: readonly unknown[]) => unknown;
 
 /**
  * The same functions, which write one line a crossing, as strace does: `native nftTransact({family: ip, table: kube-proxy, operations: [2]}) = {messages: 6, bytes: 252} 0.3ms`.
- * Of lists and bytes it says how many, of objects one level.
+ * It prints the length of lists and bytes, and one level of objects.
  */
 export function traced<Functions extends object>(functions: Functions, write: (line: string) => void): Functions {
   const traces = Object.entries(functions).map(([name, call]) => [name, tracedCall(name, call as Call, write)]);
