@@ -9,7 +9,7 @@ import { portFindings } from './agreement/ports.js';
 import { rangeFindings } from './agreement/ranges.js';
 import { serviceFindings } from './agreement/services.js';
 
-/** What else documents are held against; null: not that, or for kernels what Nodes say. */
+/** What else documents are compared with; null: nothing, or for kernels what Nodes report. */
 export interface Demands {
   readonly kernel: KernelRelease | null;
   /** Milliseconds from a change of a pod to rules on all nodes. */

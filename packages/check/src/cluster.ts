@@ -42,7 +42,7 @@ const PAGE_SIZE = '500';
 const MAX_ANSWER_BYTES = 256 << 20;
 const ANSWER_MS = 60_000;
 
-/** Reads what it may; of the rest it says so. Nothing is thrown. */
+/** Reads what it may, and reports the rest. Nothing is thrown. */
 export async function readCluster(options: ClusterOptions): Promise<ClusterAnswers> {
   const notes: string[] = [];
   const log: Log = {

@@ -17,7 +17,7 @@ export interface ObjectPage {
   readonly items: readonly unknown[];
 }
 
-/** What a cluster says of itself besides its objects. */
+/** What a cluster reports of itself besides its objects. */
 export interface ClusterAnswers {
   /** Minor release of its API server; null: not known. */
   readonly release: number | null;
@@ -26,7 +26,7 @@ export interface ClusterAnswers {
   readonly findings: readonly Finding[];
   /** What could not be read, and why. */
   readonly unreadable: readonly string[];
-  /** What else there is to say of how it was reached. */
+  /** What else there is to report of how it was reached. */
   readonly notes: readonly string[];
 }
 

@@ -35,7 +35,7 @@ export interface Document {
 /** Of one file, however many documents it has. */
 const MAX_FINDINGS = 500;
 
-/** What one file says. */
+/** The content of one file. */
 export interface FileContent {
   readonly documents: readonly Document[];
   readonly findings: readonly Finding[];
@@ -44,7 +44,7 @@ export interface FileContent {
 }
 
 /**
- * Reads every document of a text. Nothing is thrown for what it says.
+ * Reads every document of a text. Nothing is thrown for its content.
  *
  * @param release minor release of Kubernetes that it is for.
  */
@@ -67,7 +67,7 @@ export function readFile(text: string, file: string, release: number): FileConte
   return { documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
 }
 
-/** Reads objects of one kind as an API server lists them: without what they are, as the list says it. */
+/** Reads objects of one kind as an API server lists them: without their kind, which the list gives. */
 export function readListed(
   meta: TypeMeta,
   items: readonly unknown[],

@@ -29,7 +29,7 @@ export const KINDS: readonly KindTable[] = [
   ...REVIEWS,
 ];
 
-/** What a document is that does not say so: a client needs neither version nor kind of a kubeconfig, and one admission plugin's file has none. */
+/** The kind of a document that does not name it: a client needs neither version nor kind of a kubeconfig, and one admission plugin's file has none. */
 export function impliedMeta(mapping: Mapping): TypeMeta | null {
   if (mapping.has(['imagePolicy']) && !mapping.has(['kind'])) return IMAGE_POLICY_META;
   const isKubeconfig = mapping.has(['clusters']) && mapping.has(['contexts']) && mapping.has(['users']);

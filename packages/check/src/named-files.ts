@@ -6,7 +6,7 @@ import type { Finding } from './findings.js';
 /** A file that a document names for more configuration. */
 export interface NamedFile {
   readonly file: string;
-  /** What to say of the field where it cannot be read, but for why. */
+  /** The finding about a field whose file cannot be read, without the reason. */
   readonly finding: Finding;
 }
 

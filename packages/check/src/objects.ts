@@ -119,7 +119,7 @@ function plain(value: unknown, path: string, report: (report: Report) => void, k
   return object;
 }
 
-/** What a Node object says of its kernel; null: nothing, or it runs another system. */
+/** What a Node object reports of its kernel; null: nothing, or it runs another system. */
 function kernelOf(node: unknown): KernelRelease | null {
   const status = isMapping(node) ? node['status'] : null;
   const info = isMapping(status) ? status['nodeInfo'] : null;

@@ -9,9 +9,9 @@ export interface NodeRow {
   readonly state: NodeState;
   /** Null: it has none. */
   readonly pod: string | null;
-  /** What its proxy says of itself; null: it gave no answer. */
+  /** What its proxy reports of itself; null: it gave no answer. */
   readonly proxy: ProxySummary | null;
-  /** Whether its health checks say that it is well, where nothing else could be asked; null: not asked, or no answer. */
+  /** Whether its health checks report it as healthy, where nothing else could be asked; null: not asked, or no answer. */
   readonly healthCheck: boolean | null;
   /** Why it is in this state, and what else is not as it should be, in sentences. */
   readonly why: readonly string[];

@@ -8,7 +8,7 @@ import { usualKubeconfig } from '../../../src/sources/kubernetes/auth/usual-kube
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { connectToApi } from '../../../src/sources/kubernetes/connect/transport.js';
 
-/** Why the cluster could not be asked; the message says it all. */
+/** Why the cluster could not be asked; the message is complete. */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
 }
@@ -61,7 +61,7 @@ export class ClusterApi {
     }
   }
 
-  /** @throws Error of the system, or one that says that the answer is too large or late. */
+  /** @throws Error of the system, or one about an answer that is too large or late. */
   async ask(path: string, question: ClusterQuestion): Promise<ClusterAnswer> {
     const { method = 'GET', headers = {}, body = '', maxBytes, timeoutMs } = question;
     const timer = AbortSignal.timeout(timeoutMs);

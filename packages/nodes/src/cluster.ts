@@ -25,7 +25,7 @@ export interface ProxyPod {
   /** Of its metrics address, and of its health checks. */
   readonly metricsPort: number;
   readonly healthPort: number;
-  /** Its flags ask for TLS. What a configuration file says is not seen from here. */
+  /** Its flags ask for TLS. The content of a configuration file is not seen from here. */
   readonly saysTls: boolean;
   readonly isRunning: boolean;
 }

@@ -28,7 +28,7 @@ interface Explained {
   readonly well: boolean | null;
 }
 
-/** What the proxy of a node says becomes of a packet there, in the form of `pointsman explain`; why it says nothing. */
+/** The answer of a node's proxy about a packet there, in the form of `pointsman explain`; or why it has none. */
 export async function explainOn(question: NodeQuestion): Promise<Explained> {
   const { kubeconfig, node, from, to, output } = question;
   const namespace = question.namespace || POD_PLACE.namespace;

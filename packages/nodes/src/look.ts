@@ -64,7 +64,7 @@ export async function lookAtNodes(parts: LookParts): Promise<NodesReport> {
   return makeReport(new Date(), findings);
 }
 
-/** What one node says, or why it says nothing of use: whatever that is, it ends neither the command nor the look at other nodes. */
+/** The answer of one node, or why it has no usable one: in any case it ends neither the command nor the look at other nodes. */
 async function lookAt(
   { asker, nodeMs = NODE_MS }: LookParts,
   pod: ProxyPod,

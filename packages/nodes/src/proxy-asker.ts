@@ -73,7 +73,7 @@ export class ProxyAsker {
     return refusal(answer, pod, this.asking.has(pod.name) && (await this.token) === null);
   }
 
-  /** Whether its health checks say that it is well; null: they say nothing. */
+  /** Whether its health checks report it as healthy; null: they report nothing. */
   async askHealth(pod: ProxyPod): Promise<boolean | null> {
     try {
       const path = pathTo(pod, 'http', pod.healthPort, 'healthz');
@@ -174,13 +174,13 @@ function pathTo({ namespace, name }: ProxyPod, scheme: Scheme, port: number, pag
 const REFUSED = /connection refused/i;
 const UNREACHED = /refused|time-?out|timed out|no route|unreachable|deadline|no such host/i;
 
-/** Whether an answer says that the other end speaks TLS where we did not, or the other way round. */
+/** Whether an answer shows that the other end speaks TLS where we did not, or the other way round. */
 function isOtherScheme({ status, body }: ClusterAnswer): boolean {
   if (status === 400) return /HTTP request to an HTTPS server/.test(body);
   return status >= 500 && body.includes(PROXY_FAILED) && !UNREACHED.test(body);
 }
 
-/** What an API server says when it cannot reach a pod. */
+/** The answer of an API server that cannot reach a pod. */
 const PROXY_FAILED = 'error trying to reach service';
 const WHAT_TO_DO = 'docs/nodes.md says what to set';
 
@@ -204,7 +204,7 @@ function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isNobody: boole
   return new NoAnswer(`${status} by the proxy: ${text}`, true);
 }
 
-/** What a page of ours says; null: it is none. */
+/** The content of a page of ours; null: it is none. */
 function pageError(body: string): string | null {
   const error = parseMapping(body)?.['error'];
   return typeof error === 'string' ? error : null;

@@ -20,7 +20,7 @@ export type * from '../../../src/serve/service-answers.js';
  * project can have them. Texts are for people, as `pointsman status` and `explain` print them, and may hold whatever a user wrote into an object: they are
  * shown as text, never as markup. Addresses of the API are relative to the page's (`api/…` beside `./`): the page may be served below any prefix.
  *
- * Anything but 200 carries an {@link ApiError}. Times are RFC 3339, durations milliseconds unless the name says otherwise.
+ * Anything but 200 carries an {@link ApiError}. Times are RFC 3339, durations milliseconds unless the name has another unit.
  */
 
 /** By path, relative to the page: what is asked for in the query, and what comes back. */
@@ -64,7 +64,7 @@ export interface Overview {
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
 
-/** What /healthz says, and why. */
+/** What /healthz reports, and why. */
 export interface Health {
   /** The rules are in step with the cluster. */
   readonly healthy: boolean;
@@ -79,7 +79,7 @@ export interface HealthReason {
   readonly severity: 'bad' | 'warning';
   /** Stable, for telling reasons apart. */
   readonly kind:
-    | 'reading' // sources have not said all they know
+    | 'reading' // sources have not reported all objects
     | 'gaps' // something could not be read
     | 'held' // changes are held back on purpose
     | 'not-synced' // a family was never synced

@@ -1,4 +1,4 @@
-/** A question that cannot be answered, with the status that says so. */
+/** A question that cannot be answered, with the status of the reason. */
 export class AskedWrongly extends Error {
   constructor(
     readonly status: 400 | 403 | 404 | 429 | 503,

@@ -63,7 +63,7 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** Writes down who asked for what and what became of it, as a policy says. */
+/** Writes down who asked for what and what became of it, as a policy sets it. */
 export class Audit {
   constructor(private readonly options: AuditOptions) {}
 
@@ -167,7 +167,7 @@ class Exchange implements AuditedExchange {
       requestURI: cutText(this.#uri, MAX_URI_BYTES),
       verb: this.#verb,
       user: userInfo(this.#user),
-      // What headers say of whom it was forwarded for may be made up.
+      // Clients can forge the headers about whom a request was forwarded for.
       ...(this.#from === null ? {} : { sourceIPs: [this.#from] }),
       ...(agent === undefined ? {} : { userAgent: cutText(agent, MAX_AGENT_BYTES) }),
       ...(responseStatus === null ? {} : { responseStatus }),

@@ -10,7 +10,7 @@ import { ANONYMOUS, authenticated, NOBODY, type Identity } from './user.js';
 
 export interface AuthenticationOptions {
   readonly config: AuthenticationConfig;
-  /** What `--authentication-config` says. */
+  /** The content of `--authentication-config`. */
   readonly file: Pick<Followed<FileAuthentication>, 'current'> | null;
   /** Null: no API server is asked about bearer tokens. */
   readonly tokens: Pick<TokenReviews, 'identify'> | null;

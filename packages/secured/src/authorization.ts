@@ -41,7 +41,7 @@ export function verbOf(method: string): string {
 const PER_SECOND = 5;
 const AT_ONCE = 20;
 
-/** What a reviewer says: `nothing` neither allows nor forbids, so that others may be asked. */
+/** What a reviewer answers: `nothing` neither allows nor forbids, so that others may be asked. */
 export type Opinion = Decision | { readonly type: 'nothing'; readonly why: string };
 
 export interface AccessReviewsOptions {

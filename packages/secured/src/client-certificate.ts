@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { TLSSocket, type PeerCertificate } from 'node:tls';
 import { NOBODY, type Identity } from './user.js';
 
-/** What a client certificate says: the common name is the user, organizations are groups. The handshake says whether it is good; it may have ended since. */
+/** The content of a client certificate: the common name is the user, organizations are groups. The handshake verifies it; it may have ended since. */
 export function certificateIdentity({ socket }: IncomingMessage, now: number): Identity {
   if (!(socket instanceof TLSSocket)) return NOBODY;
   const peer = socket.getPeerCertificate() as Partial<PeerCertificate> | null;

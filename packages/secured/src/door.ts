@@ -187,7 +187,7 @@ interface SecuredSecuredDoorParts extends SecuredDoorParts {
   readonly audit: Audit | null;
 }
 
-/** Speaks TLS, follows the files that say how, and lets through whom the gate does. */
+/** Serves TLS, follows the files of its configuration, and lets through the clients that the gate admits. */
 class SecuredDoor implements Door {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
   private readonly connections = new Set<TLSSocket>();
@@ -210,7 +210,7 @@ class SecuredDoor implements Door {
     const server = createServer({
       ...options,
       ...certificates.forOthers,
-      // Whether it is good is for the gate to judge, which says why not.
+      // The gate decides whether it is valid, and reports why not.
       requestCert: parts.config.authentication.clientCaFile !== null,
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],

@@ -35,7 +35,7 @@ export interface ReviewsOptions {
   readonly webhook?: { readonly name: string; readonly path: string };
 }
 
-/** Asks an API server for its judgement. What it says is believed only in the form that was asked for. */
+/** Asks an API server for its judgement. An answer counts only in the form that was asked for. */
 export class Reviews {
   private underWay = 0;
   private failing = false;
@@ -43,7 +43,7 @@ export class Reviews {
   constructor(private readonly options: ReviewsOptions) {}
 
   /**
-   * What the answer's `status` says, or why there is none.
+   * The answer's `status`, or why there is none.
    *
    * @param read null: it has not the form that it should.
    */
@@ -75,7 +75,7 @@ export class Reviews {
     }
   }
 
-  /** What to say of an API server that cannot be reached, rather than refuses. */
+  /** The report about an API server that cannot be reached, rather than refuses. */
   private cutOff(error: unknown): string {
     const { webhook, heardAt } = this.options;
     const isReached = !(error instanceof Error && ['ApiError', 'TimeoutError'].includes(error.name));

@@ -24,7 +24,7 @@ export interface TokenReviewsOptions {
   readonly now: () => number;
 }
 
-/** Who brings a bearer token, as the API server says. It is asked once for each token and time, and only so often. */
+/** The user of a bearer token, as the API server reports it. It is asked once for each token and time, and only so often. */
 export class TokenReviews {
   private readonly remembered: Remembered<Judged>;
   private readonly all: TokenBucket;

@@ -75,7 +75,7 @@ const LISTS = [
 ] as const;
 
 /**
- * Lists that are too long to be read within the time that a review has, whatever the policy says: no Service has a use for so many. What was there before may
+ * Lists that are too long to be read within the time that a review has, whatever the policy is: no Service has a use for so many. What was there before may
  * stay, and become less.
  */
 function listProblems(object: Mapping, oldObject: Mapping | null, most: number): readonly string[] {

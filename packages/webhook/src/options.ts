@@ -6,7 +6,7 @@ import { eventRateProblems, type EventRates } from '../../../src/config/event-ra
 import { parseListen, type HostPort } from '../../../src/config/host-port.js';
 import type { PairFiles } from '../../../src/config/secured.js';
 
-/** What the flags of `pointsman webhook` say. */
+/** The values of the flags of `pointsman webhook`. */
 export interface WebhookOptions {
   /** Empty: as a pod. */
   readonly kubeconfig: string;

@@ -29,7 +29,7 @@ export interface ReviewPagesOptions {
   readonly log: Log;
 }
 
-/** Answers reviews: 200 with a verdict, or a status that says what is wrong with the request. */
+/** Answers reviews: 200 with a verdict, or a status that names the fault of the request. */
 export class ReviewPages {
   private readonly bodies: Bodies;
 

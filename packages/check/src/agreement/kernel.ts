@@ -13,7 +13,7 @@ interface Kernel {
 /**
  * Modes that nodes cannot run.
  *
- * @param given what the nodes have; null: what they say themselves.
+ * @param given what the nodes have; null: what they report themselves.
  */
 export function kernelFindings(documents: readonly Document[], given: KernelRelease | null): readonly Finding[] {
   const kernel = given === null ? oldest(documents) : { release: given, saidBy: `--kernel ${given.join('.')}` };

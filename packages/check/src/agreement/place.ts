@@ -4,7 +4,7 @@ import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 
-/** A field of a document, and what it says. */
+/** A field of a document, and its value. */
 export interface Place {
   readonly document: Document;
   readonly path: string;
@@ -45,7 +45,7 @@ export function sectionsOf(
   );
 }
 
-/** The text of a field within a section, where it says something. */
+/** The text of a field within a section, where it is set. */
 export function placeOf(document: Document, section: Section | null, name: string): readonly Place[] {
   const value = section?.text(name) ?? '';
   return section === null || value === '' ? [] : [{ document, path: section.pathOf(name), value }];

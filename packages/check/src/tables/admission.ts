@@ -31,7 +31,7 @@ export const IMAGE_POLICY_META = {
   kind: 'ImagePolicyWebhookConfiguration',
 } as const;
 
-/** What a plugin's configuration is that does not say so. */
+/** The kind of a plugin's configuration that does not name it. */
 function configurationOf(plugin: Section): TypeMeta | null {
   return plugin.text('name') === 'ImagePolicyWebhook' ? IMAGE_POLICY_META : null;
 }
@@ -106,7 +106,7 @@ const POD_SECURITY = struct({
   ),
 });
 
-/** The file of the plugin says what it is by this one field. In seconds, and the pause before another try in milliseconds; -1 for none. */
+/** This one field identifies the file of the plugin. In seconds, and the pause before another try in milliseconds; -1 for none. */
 const IMAGE_POLICY = struct({
   imagePolicy: required(
     struct(

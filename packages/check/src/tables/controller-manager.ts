@@ -35,7 +35,7 @@ function periods(...names: readonly string[]): Readonly<Record<string, ScalarTyp
   return Object.fromEntries(names.map((name) => [name, period]));
 }
 
-/** Controllers that only say how many things they do at once. */
+/** Controllers whose only field is how many things they do at once. */
 function concurrent(name: string, initial?: number): StructType {
   const one: Field = field(count, initial === undefined ? {} : { default: initial });
   return struct({ [name]: one });

@@ -66,7 +66,7 @@ function checkFlag(section: Section, { name, text, path }: Argument, field: Fiel
   });
 }
 
-/** Names of gates may say whose they are: `kube:` is what they are without it. */
+/** Names of gates may have a prefix that names their owner: `kube:` is the default. */
 export function gatesIn(text: string): readonly (readonly [name: string, value: boolean])[] {
   return text.split(',').flatMap((entry) => {
     const [, name, value] = /^\s*(?:kube:)?(\w+)\s*=\s*(\w+)\s*$/.exec(entry) ?? [];

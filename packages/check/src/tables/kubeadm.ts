@@ -316,7 +316,7 @@ function init(version: Version): StructType {
   });
 }
 
-/** A joining node trusts the cluster's authority by its hash, or says that it does not check it. */
+/** A joining node trusts the cluster's authority by its hash, or states that it does not check it. */
 const PINS_AUTHORITY = rule('authority', (section) => {
   if (!section.has('caCertHashes') && !section.truth('unsafeSkipCAVerification'))
     section.refuse('authority', 'caCertHashes', 'is missing', 'given, or unsafeSkipCAVerification true');

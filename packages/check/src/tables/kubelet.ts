@@ -281,7 +281,7 @@ const SERVING: StructType['fields'] = {
   runOnce: bool,
 };
 
-/** What it says of its node, and how often. */
+/** What it reports of its node, and how often. */
 const REGISTRATION: StructType['fields'] = {
   registerNode: bool,
   registerWithTaints: list(NODE_TAINT),

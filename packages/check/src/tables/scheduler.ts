@@ -61,7 +61,7 @@ function argumentsOf(plugin: Section): TypeMeta {
   return { apiVersion: `${GROUP}/v1`, kind: `${plugin.text('name')}Args` };
 }
 
-/** Volume limits of single clouds, which storage drivers say now. */
+/** Volume limits of single clouds, which storage drivers report now. */
 const GONE = ['AzureDiskLimits', 'CinderLimits', 'EBSLimits', 'GCEPDLimits'];
 
 const KNOWN_PLUGINS = rule('removed', (section) => {

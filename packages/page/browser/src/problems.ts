@@ -24,7 +24,7 @@ export const PROBLEM_TEXTS: Readonly<Record<ServiceProblem, string>> = {
   limitation: 'partly served: something they ask for is left out or has no effect',
 };
 
-/** What this node does as the Service says. */
+/** What this node does as the Service asks. */
 export const MILD: readonly ServiceProblem[] = [
   'no-local-endpoints',
   'left-out',

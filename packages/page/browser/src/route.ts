@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** What is shown, as the part of the address after `#` says. */
+/** What is shown, by the part of the address after `#`. */
 export interface Route {
   readonly view: View;
   /** What of the view: `namespace/name` of a Service. Null: nothing in particular. */
@@ -12,7 +12,7 @@ export interface Route {
 export const VIEWS = ['overview', 'services', 'explain', 'history', 'configuration'] as const;
 export type View = (typeof VIEWS)[number];
 
-/** What nothing says shows the overview. */
+/** An empty part shows the overview. */
 function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [first = '', ...rest] = path.split('/');
