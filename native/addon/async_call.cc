@@ -54,7 +54,7 @@ void AsyncCall::settle(Napi::Env env) {
   napi_value outcome = value;
   bool rejected = error_.has_value();
   if (env.IsExceptionPending()) {
-    // Out of memory while building the value, say.
+    // For example, out of memory while building the value.
     outcome = env.GetAndClearPendingException().Value();
     rejected = true;
   }

@@ -31,7 +31,7 @@ struct FlowSums {
   std::vector<Row> rows;
   /// The sum of the ways beyond the most that are counted separately.
   Sum left_out;
-  /// How often the kernel had more to say than could be kept: ends of flows were missed.
+  /// How often the kernel reported more than could be kept: ends of flows were missed.
   std::uint32_t overruns = 0;
   /// Translated flows that were seen alive.
   std::size_t living = 0;

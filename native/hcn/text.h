@@ -32,7 +32,7 @@ std::optional<std::vector<Guid>> read_guids(std::u16string_view json);
 /// The member `ID` of an object's properties.
 std::optional<Guid> read_id(std::u16string_view json);
 
-/// What HNS says of a failure: `{"Success":false,"Error":"…","ErrorCode":2151350291}`.
+/// What HNS reports of a failure: `{"Success":false,"Error":"…","ErrorCode":2151350291}`.
 struct ErrorRecord {
   /// All of the record where it is no such object.
   std::string words;

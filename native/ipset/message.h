@@ -58,7 +58,7 @@ struct ElementsOperation {
   bool add = true;
   std::string name;
   Type type = Type::kIp;
-  /// As in `layout_of`, which says how the elements are packed.
+  /// As in `layout_of`, which defines how the elements are packed.
   std::uint8_t family = 0;
   netlink::Bytes elements;
   /// One for each element, or empty.
@@ -78,7 +78,7 @@ struct Listing {
   /// No option beyond these that changes what is in it.
   bool plain = true;
   std::uint32_t references = 0;
-  /// How many elements the kernel says that it has; 0 where it does not.
+  /// How many elements the kernel reports for it; 0 where it does not.
   std::uint32_t size = 0;
   /// Packed; nothing where the type is not one of `Type`.
   std::optional<netlink::Bytes> elements;

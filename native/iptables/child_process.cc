@@ -96,7 +96,7 @@ void write_some(Descriptor& to, std::string_view& input) {
   if (sent >= 0) {
     input.remove_prefix(static_cast<std::size_t>(sent));
   } else if (errno != EAGAIN && errno != EINTR) {
-    // The program reads no more; its exit code says why.
+    // The program reads no more; its exit code shows why.
     input = {};
   }
   if (input.empty()) to.close();

@@ -43,7 +43,7 @@ void SaveParser::take_line(std::string_view line) {
   ++line_number_;
   if (line.empty()) return;
   if (line.starts_with('#')) {
-    // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save says so and succeeds.
+    // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save prints it and succeeds.
     if (line.starts_with("# Table ") && line.find("incompatible") != std::string_view::npos) complain("says", line.substr(2));
     return;
   }

@@ -50,7 +50,7 @@ class SaveParser {
 
   void take_line(std::string_view line);
   void take_chain(std::string_view declaration);
-  /// @param packets that it counted; 0 where the listing does not say.
+  /// @param packets that it counted; 0 where the listing does not show them.
   void take_rule(std::string_view rule, std::uint64_t packets);
   void complain(const char* what, std::string_view line);
 

@@ -8,7 +8,7 @@
 
 namespace pointsman::ipvs {
 
-/// Where a line of /proc/net/ip_vs_conn says that persistence sends a client of a service: address and port in network order, the port 0 where the line has
+/// Where persistence sends a client of a service, by a line of /proc/net/ip_vs_conn: address and port in network order, the port 0 where the line has
 /// none; nothing when it is about something else. What persistence remembers is an entry whose client has port 0.
 std::optional<netlink::Bytes> remembered_by(std::string_view line, const Service& service, netlink::ByteView client);
 

@@ -37,7 +37,7 @@ class MessageReader {
   bool malformed_ = false;
 };
 
-/// What an NLMSG_ERROR message says: success (an ack), or the kernel's error with what its extended ack adds.
+/// The content of an NLMSG_ERROR message: success (an ack), or the kernel's error with what its extended ack adds.
 struct Acknowledgement {
   std::uint32_t sequence = 0;
   /// Nothing on success.

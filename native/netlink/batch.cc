@@ -82,7 +82,7 @@ Status send_batch(Socket& socket, ByteView batch, std::uint32_t messages) {
   if (messages == 0) return Done{};
   socket.reserve_receive(kAnswers);
   if (auto sent = socket.send(batch); !sent.ok()) return sent;
-  // The kernel works through a batch within sendmsg: whatever it has to say is queued by now.
+  // The kernel works through a batch within sendmsg: all its answers are queued by now.
   return read_verdict([&socket] { return socket.receive(false); }, messages);
 }
 

@@ -42,7 +42,7 @@ struct Step {
   std::uint32_t element = 0;
 };
 
-/// `exchange_each` for every step of some operations. `count` says how many an operation has; `refused` makes the refusal, but for its error.
+/// `exchange_each` for every step of some operations. `count` gives the number of steps of an operation; `refused` makes the refusal, but for its error.
 Result<Applied> exchange_steps(Socket& socket, std::size_t operations, const std::function<std::size_t(std::size_t operation)>& count,
                                const std::function<void(MessageWriter& writer, const Step& step, std::uint32_t sequence)>& encode,
                                const std::function<Refusal(const Step& step)>& refused);

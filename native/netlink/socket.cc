@@ -170,7 +170,7 @@ Status Socket::dump(ByteView request, const std::function<Status(const Message&)
         continue;
       }
       if (message->type == NLMSG_DONE) {
-        // A dump that fails halfway says so in the payload of NLMSG_DONE.
+        // A dump that fails halfway reports it in the payload of NLMSG_DONE.
         if (message->payload.size() >= sizeof(std::int32_t)) {
           const auto outcome = static_cast<std::int32_t>(load_host32(message->payload.data()));
           if (outcome < 0 && outcome > -4096) return system_error(-outcome, "the dump failed");

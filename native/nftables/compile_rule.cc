@@ -95,7 +95,7 @@ class RuleCompiler {
     }
   }
 
-  // Hashes are taken where `hashes` says that there are registers for what they are of.
+  // Hashes are taken where `hashes` shows that there are registers for what they are of.
   std::vector<Operand> operands(const Cursor& at, bool hashes = false) {
     std::vector<Operand> compiled = compile_operands(at, family_);
     if (!hashes && hashed_slots(compiled) != 0) at.fail("a hash is taken in the key of dnat's map alone");

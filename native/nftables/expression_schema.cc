@@ -143,7 +143,7 @@ constexpr std::array kDynset{
     FieldSchema{.attribute = NFTA_DYNSET_EXPR, .name = "with", .kind = kExpression},
 };
 
-// A nat's range flags: the two lowest say that there are addresses and ports, which the registers say already.
+// A nat's range flags: the two lowest mean that there are addresses and ports, which the registers show already.
 constexpr std::uint64_t kRangeBits = NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED;
 
 constexpr std::array kNat{

@@ -27,7 +27,7 @@ struct TraceEvent {
   std::uint32_t type = 0;
   std::optional<std::uint64_t> handle;
   std::optional<Verdict> verdict;
-  /// Interfaces by number; the kernel says them, and the headers, once for each base chain that the packet enters.
+  /// Interfaces by number; the kernel reports them, and the headers, once for each base chain that the packet enters.
   std::optional<std::uint32_t> input;
   std::optional<std::uint32_t> output;
   Bytes network;
@@ -55,7 +55,7 @@ class Trace {
   struct Key {};
 
  public:
-  /// `transaction` makes the table, whose flags say that it has an owner.
+  /// `transaction` makes the table, whose flags show that it has an owner.
   static netlink::Result<std::unique_ptr<Trace>, Failure> open(const Transaction& transaction);
   Trace(Key, netlink::Socket owner, netlink::Subscription subscription);
 

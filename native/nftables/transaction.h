@@ -33,7 +33,7 @@ struct Transaction {
 /// Why a transaction did not happen.
 struct Failure {
   netlink::Error cause;
-  /// It never left for the kernel: a command was not in the schema's subset, `cause.message` says where.
+  /// It never left for the kernel: a command was not in the schema's subset, `cause.message` names the place.
   bool refused_by_compiler = false;
   /// The failing command or element as text, the index of its operation, and of the element in that; nothing when it is not one's fault.
   std::optional<std::string> object;

@@ -26,7 +26,7 @@ struct Change {
 void read_change(netlink::ByteView datagram, const std::function<std::string(std::uint32_t)>& name_of, Change& change);
 
 /// A subscription to changes of links and addresses by anyone but the owner of the ports that `ignored_ports` and SocketPool::kPortMask describe, in the
-/// network namespace of the calling thread. Of IPv6 addresses the kernel does not say on whose behalf they changed.
+/// network namespace of the calling thread. For IPv6 addresses the kernel does not report who changed them.
 class Watch {
   struct Key {};
 

@@ -5,7 +5,8 @@
 #include <iostream>
 #include <vector>
 
-/// Tests register themselves; CHECK prints what failed and goes on, and the program's exit status says whether any did.
+/// Tests register themselves; CHECK prints what failed and goes on, and the program's exit status shows whether any
+/// did.
 namespace check {
 
 struct Test {
