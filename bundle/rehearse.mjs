@@ -107,7 +107,7 @@ class Proxy {
     const argv = ['--config', config, '--hostname-override', 'node-0', '--status-socket='];
     proxy.child = spawn(process.execPath, ['-r', `${project}bundle/rehearsal.cjs`, main, ...argv], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      // Nothing else of the machine has a say.
+      // The rest of this machine's environment has no influence.
       env: {
         POINTSMAN_ADDON: join(folder, 'kernel.cjs'),
         POINTSMAN_REHEARSAL: JSON.stringify({ addon: addonOf(project), transactions: join(folder, 'transactions') }),
