@@ -184,7 +184,7 @@ class Measurement {
     const answered = this.traffic.answered(serviceAddress(this.options.cluster.services - 1));
     const healthy = await proxy.healthy();
     const answeredAt = await answered;
-    // The time of programs that a proxy starts counts once they have ended, as they have when it says that it is synced.
+    // The time of programs that a proxy starts counts once they have ended, as they have when it reports that it is synced.
     const coldSyncedMs = await proxy.syncedMs();
     const [coldCpuSeconds, coldKernelSeconds] = [proxy.cpuSeconds(), proxy.kernelSeconds()];
     const { syncMs, bytes, operations } = await synced;

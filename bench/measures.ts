@@ -5,7 +5,7 @@ import type { Spread } from './statistics.js';
 export interface OutsideMeasures {
   /** From the start of the process, on an empty kernel, to `/healthz` saying that all is well. */
   readonly coldHealthyMs: number;
-  /** The same to its first sync, by the metric that says when the last was. */
+  /** The same to its first sync, by the metric with the time of the last sync. */
   readonly coldSyncedMs: number;
   /** The same to the first answered connection through the Service that is last in the lists. */
   readonly coldAnsweredMs: number;
@@ -49,7 +49,7 @@ export interface OutsideMeasures {
   readonly restartCpuSeconds: number;
 }
 
-/** What our own log says beyond that. */
+/** What our own log reports beyond that. */
 export interface InsideMeasures {
   readonly coldSyncMs: number;
   readonly coldBytes: number;

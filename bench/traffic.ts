@@ -50,7 +50,7 @@ export class Traffic {
 
   stop(): void {
     this.server.close();
-    // Their clients could not say that they are gone.
+    // Their clients could not report that they are gone.
     for (const socket of this.open) socket.destroy();
   }
 
