@@ -141,7 +141,7 @@ try {
 }
 
 /**
- * Starts the process in the node's namespace and waits until it says that everything is in the kernel.
+ * Starts the process in the node's namespace and waits until it reports that everything is in the kernel.
  * @param {string} manifests
  */
 async function startProxy(manifests) {
