@@ -81,10 +81,10 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     t.same(
       (await local.getByRole('row').allInnerTexts()).map((row) => row.replaceAll(/\s+/g, ' ').trim()),
       [
-        'Endpoint Node Conditions Here',
-        '10.244.1.10:8080 node-1 ready, serving used',
-        '10.244.1.12:8080 node-1 none not used: not ready',
-        '10.244.2.10:8080 node-2 ready, serving not used: not on this node',
+        'Endpoint Pod Node Conditions Here',
+        '10.244.1.10:8080 none node-1 ready, serving used',
+        '10.244.1.12:8080 none node-1 none not used: not ready',
+        '10.244.2.10:8080 none node-2 ready, serving not used: not on this node',
       ],
     );
   });
@@ -108,7 +108,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
 
   await t.test('a repair, and who made it necessary', async () => {
     await show('History');
-    await page.getByText('None: the kernel held what it had acknowledged.').waitFor();
+    await page.getByText('None: no other process has changed the rules.').waitFor();
     await lab.output('node', ['nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends']);
     await page
       .getByText(/^nft\[\d+\]$/)
