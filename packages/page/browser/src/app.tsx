@@ -86,8 +86,8 @@ function Help(): JSX.Element {
       aria-labelledby="help"
       ref={dialog}
       onKeyDown={(event) => {
-        // The browser closes the dialog, and nothing behind it.
-        if (event.key === 'Escape') event.stopPropagation();
+        // The browser closes the dialog, and nothing behind it. For a moment after that the focus is still here.
+        if (event.key === 'Escape' && event.currentTarget.open) event.stopPropagation();
       }}
     >
       <h2 id="help">Keys</h2>
