@@ -16,7 +16,7 @@ export interface SyncReport {
   readonly repairs: readonly string[];
   /** What could not be tidied up; the next full sync tries again. */
   readonly problems: readonly string[];
-  /** Chains of several frontends whose new rules the kernel refuses: they stay as they were, and the next full sync tries again. */
+  /** Chains of several frontends whose new rules the kernel refuses: they stay unchanged, and the next full sync tries again. */
   readonly refusedChains?: readonly string[];
   /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
@@ -26,9 +26,9 @@ export interface SyncReport {
   readonly flows: ReadonlySet<FrontendKey> | 'all';
   /** What is not done of what other modes, or newer kernels, do. */
   readonly limitations?: readonly Limitation[];
-  /** When a further sync has something to do although nothing changed, on the dataplane's clock; absent: there is no such time. */
+  /** The time on the dataplane's clock when a further sync is needed although nothing changed; absent: there is none. */
   readonly dueAt?: number;
-  /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
+  /** Work that goes on after the sync, beside further ones, and may take long. If it rejects, a full sync has to make up for it. */
   readonly background?: Promise<void>;
 }
 
@@ -41,8 +41,8 @@ export interface Limitation {
 }
 
 /**
- * A frontend that the kernel refused: it holds of it what it held before. It is tried again at the first sync after `retryAt`, and when its plan
- * changes. Times are milliseconds on the dataplane's clock, which only goes forward.
+ * A frontend that the kernel refused: the kernel keeps its previous state. It is tried again at the first sync after
+ * `retryAt`, and when its plan changes. Times are milliseconds on the dataplane's clock, which only goes forward.
  */
 export interface QuarantinedFrontend {
   readonly frontend: FrontendKey;
@@ -59,7 +59,7 @@ export interface AffinityQuestion {
   /** Null: no client in particular. */
   readonly source: IPAddress | null;
   readonly seconds: number;
-  /** Of {@link FrontendPlan.clientKeys} the one that counts for the client; null: it is remembered by what it asked for. */
+  /** The key of {@link FrontendPlan.clientKeys} that applies to the client; null: it is remembered by its destination. */
   readonly clientKey: FrontendKey | null;
   /** `namespace/name:port`. */
   readonly servicePort: string;
@@ -77,7 +77,7 @@ export interface Inspection {
   readonly rememberedUnknown?: string;
 }
 
-/** Packets to a frontend that got no further than the rules: the first ones of connections and datagrams, each time that they are sent. */
+/** Packets to a frontend that rules ended: the first ones of connections and datagrams, each time that they are sent. */
 export interface RefusedPackets {
   readonly frontend: FrontendKey;
   /** Whether the sender gets an answer. */
@@ -105,7 +105,7 @@ export interface AttemptCounter {
   /** Counts from zero. */
   open(): Promise<void>;
   close(): Promise<void>;
-  /** Endpoints without attempts in the last hour are left out; null: it does not count, as an external change removed the rules. */
+  /** Endpoints without attempts in the last hour are left out; null: it does not count, as an external change removed its rules. */
   read(): Promise<readonly EndpointAttempts[] | null>;
 }
 
@@ -119,7 +119,7 @@ export interface UnrememberedClients {
 
 /** Resets connections to endpoints that are gone. Records are those of a listing of flows. */
 export interface ConnectionResets {
-  /** For half a minute packets of these connections are reset where conntrack has no flow of theirs. To be called before their flows are deleted. */
+  /** For half a minute, resets packets of these connections for which conntrack has no flow. Call it before deleting the flows. */
   expect(records: Uint8Array): Promise<void>;
   /** Those of the records whose clients have sent nothing since. */
   unanswered(records: Uint8Array): Promise<Uint8Array>;
@@ -145,12 +145,12 @@ export type TableRules = Readonly<Record<string, number>>;
 export type PacketCounts = Readonly<Record<string, number>>;
 
 /**
- * One family of one mode. Not re-entrant: one call at a time. What the kernel did not acknowledge stays pending for the next call, so a failed
- * call needs no memory of its change in the caller.
+ * One family of one mode. Not re-entrant: one call at a time. Everything that the kernel did not acknowledge stays pending
+ * for the next call, so after a failed call the caller need not remember its changes.
  */
 export interface FamilyDataplane {
   readonly family: Family;
-  /** Whether nothing notifies of external changes to this mode's rules: then {@link probe} has to be called every second. */
+  /** Whether external changes to this mode's rules cause no notification: then {@link probe} has to be called every second. */
   readonly polls: boolean;
   /** Null: the mode cannot. */
   readonly resets: ConnectionResets | null;
@@ -159,7 +159,10 @@ export interface FamilyDataplane {
   /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. */
   prepare(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;
-  /** Compares the kernel with what it acknowledged, beside syncs and without delaying them: whether a full `apply` would find something to do. */
+  /**
+   * Compares the kernel with what it acknowledged, beside syncs and without delaying them. Resolves to whether a full `apply`
+   * would find something to do.
+   */
   audit(): Promise<boolean>;
   /** The same of as much as a small part of the time allows. */
   probe(): Promise<boolean>;
@@ -167,7 +170,7 @@ export interface FamilyDataplane {
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */
   clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void>;
-  /** The process ends: an `apply` that is under way rejects with {@link EndedError} before it sends more, where sending takes long. */
+  /** The process ends: if sending takes long, an `apply` that is under way rejects with {@link EndedError} before it sends more. */
   end(): void;
   /**
    * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules do not contain the node's
@@ -182,8 +185,8 @@ export interface FamilyDataplane {
    */
   inspect(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
   /**
-   * Packets that were refused and dropped, where the configuration asks to count what goes through Services; rows of the same frontend, verdict and reason
-   * belong together. Frontends without any may be missing. Disturbs no sync.
+   * Packets that were refused and dropped, if the configuration counts traffic through Services. Rows of the same frontend,
+   * verdict and reason belong together. Frontends without any may be missing. Disturbs no sync.
    */
   refused(): Promise<readonly RefusedPackets[]>;
   /** Clients for whom session affinity had no room, in the last hour at least; null: the mode does not count them. Disturbs no sync. */

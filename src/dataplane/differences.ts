@@ -1,6 +1,9 @@
 import type { Ledger } from './ledger.js';
 
-/** What was lost, altered or added since it was acknowledged, a line each; but for keys of which it is unknown whether the kernel took what was sent. */
+/**
+ * Keys that were lost, altered or added since they were acknowledged, a line each. Keys are left out if it is unknown
+ * whether the kernel took what was sent.
+ */
 export function differing<Key, Value>(
   { acknowledged, unknown }: Pick<Ledger<Key, Value>, 'acknowledged' | 'unknown'>,
   held: ReadonlyMap<Key, Value>,

@@ -58,14 +58,15 @@ export interface FlowNotes {
 }
 
 /**
- * What a mode brings to {@link Reconciler} in one IP family: how the kernel is listed and written, and nothing about when. A driver keeps what is desired, what
- * the kernel acknowledged and what it rejected in ledgers (ledger.ts), so that it needs no memory of a failed call.
+ * A mode's part of {@link Reconciler} in one IP family: how the kernel is listed and written, and nothing about when. A
+ * driver keeps in ledgers (ledger.ts) what is desired, what the kernel acknowledged and what it rejected. So it needs no
+ * memory of a failed call.
  */
 export interface Driver<Listing> {
   readonly family: Family;
   /**
-   * What is looked at all the time, as nothing notifies of external changes: every second what {@link probe} looks at, and everything as often as that may be. Null: the
-   * kernel notifies.
+   * Polling, where no notification reports external changes. Every second the loop looks at what {@link probe} reads, and at
+   * everything as often as that may be. Null: the kernel notifies.
    */
   readonly polls: 'little' | 'everything' | null;
   /** Whether a write replaces all that the kernel holds. Then a lost answer needs no listing, and the write is repeated. */
@@ -92,7 +93,8 @@ export interface Driver<Listing> {
   /** What of the acknowledged state a listing lacks, a line each. */
   losses(listing: Listing): readonly string[];
   /**
-   * The listing is what the kernel holds. What the plan does not name is to go, or to stay as it is until the plan names it or {@link release}.
+   * The listing is what the kernel holds. Objects that the plan does not name go, or stay unchanged until the plan names them
+   * or {@link release}.
    *
    * @returns whether anything stays.
    */
@@ -100,9 +102,9 @@ export interface Driver<Listing> {
   /** Lets go of what stayed. */
   release(table: FamilyTable): void;
   /**
-   * Sends what is pending in the mode's order, all but what is quarantined, and quarantines what the kernel rejects by itself.
+   * Sends what is pending in the mode's order, except what is quarantined, and quarantines what the kernel rejects by itself.
    *
-   * @returns null when the kernel holds something else than it acknowledged: everything is then listed and sent again.
+   * @returns null when the kernel's content differs from what it acknowledged: everything is then listed and sent again.
    */
   deliver(scope: SyncScope): Promise<Delivered | null>;
   /** Removes what nothing needs any more; forwarding does not depend on it. */

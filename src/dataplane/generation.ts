@@ -9,8 +9,9 @@ export interface Mark {
 const MODULUS = 2 ** 32;
 
 /**
- * Finds out whether there was an external change since a mark, in one small request instead of a listing: the kernel counts all transactions of
- * the network namespace, we count ours. Shared by the families, whose transactions the kernel counts together.
+ * Finds out whether there was an external change since a mark, in one small request instead of a listing: the kernel counts
+ * all transactions of the network namespace, and we count ours. Shared by the families, whose transactions the kernel counts
+ * together.
  */
 export class Generation {
   private own = 0;
@@ -30,7 +31,10 @@ export class Generation {
     }
   }
 
-  /** Take it before listing, so that what happens meanwhile counts as foreign. Null while a transaction of ours is under way: it may count or not. */
+  /**
+   * Take it before listing, so that transactions during the listing count as foreign. Null while a transaction of ours is
+   * under way: it may count or not.
+   */
   async mark(): Promise<Mark | null> {
     const { own } = this;
     if (this.underWay > 0) return null;

@@ -15,7 +15,10 @@ type Counted = (typeof SETS)[number];
 /** An endpoint is forgotten when nothing was counted of it for so long. */
 const SECONDS = 3600;
 
-/** Before conntrack confirms a flow, and before kube-proxy's and our own rules translate sources: they end a packet's way through nat chains. */
+/**
+ * Before conntrack confirms a flow, and before kube-proxy's rules and ours translate sources: those end a packet's way
+ * through nat chains.
+ */
 const BEFORE_SOURCES = 99;
 /** After conntrack has found the flow, and before the destinations of replies are translated. */
 const BEFORE_DESTINATIONS = -110;
@@ -60,8 +63,8 @@ function removal(family: NftFamily): readonly NftCommand[] {
 }
 
 /**
- * Chains of type nat see the first packet of each connection, so an attempt counts once however often its client repeats it. Nothing here decides: a packet
- * that there is no room to count goes on.
+ * Chains of type nat see the first packet of each connection, so an attempt counts once even if its client repeats it.
+ * These rules decide nothing: if there is no room to count a packet, it goes on.
  */
 function table(family: Family): readonly NftCommand[] {
   const nft = NFT_FAMILY[family];

@@ -23,7 +23,7 @@ export interface EndingFlowsView {
   readonly isNodePortAddress: (address: IPAddress) => boolean;
 }
 
-/** The kernel's numbers of states in which both ends have something to lose: TCP_CONNTRACK_SYN_RECV to TCP_CONNTRACK_LAST_ACK. */
+/** The kernel's numbers of states in which both ends can lose data: TCP_CONNTRACK_SYN_RECV to TCP_CONNTRACK_LAST_ACK. */
 const FIRST_STATE = 2;
 const LAST_STATE = 6;
 
@@ -39,8 +39,8 @@ interface Destination {
 }
 
 /**
- * Connections of a listing that go through frontends of the table. An address of its own comes before a node port, as in the rules. It lets others have their
- * turn in between.
+ * Connections of a listing that go through frontends of the table. A frontend's own address comes before a node port, as in
+ * the rules. The search yields to other work in between.
  */
 export async function endingFlows(
   { count, records }: FlowListing,

@@ -16,8 +16,8 @@ export interface FlowView {
   /** Look at every frontend of the table, as at a start or when the node's addresses changed. */
   readonly full: boolean;
   /**
-   * Frontends that changed or went since the last pass that succeeded. One that the table does not have is gone: it existed, and none of
-   * its flows may stay.
+   * Frontends that changed or went since the last successful pass. A frontend that the table does not have is gone: it
+   * existed, and none of its flows may stay.
    */
   readonly changed: ReadonlySet<FrontendKey>;
 }
@@ -56,10 +56,10 @@ export class FlowScope {
   }
 
   /**
-   * Whether the endpoint at the reply offsets may have the flow to the destination at these offsets. Null when this pass does not look at the destination.
-   * An address of its own comes before a node port.
+   * Whether the endpoint at the reply offsets may have the flow to the destination at these offsets. Null when this pass does
+   * not look at the destination. A frontend's own address comes before a node port.
    *
-   * @param isAttempt whether it is an attempt to connect which nothing was replied to: it needs an endpoint that takes new connections.
+   * @param isAttempt whether it is a connection attempt without a reply: it needs an endpoint that takes new connections.
    */
   mayStay(
     bytes: Uint8Array,
@@ -84,7 +84,7 @@ export class FlowScope {
     return byNodePort !== undefined && this.#reachesNodePort(bytes, addressOffset, port) ? byNodePort : null;
   }
 
-  /** Whether packets to this address and port meet the node port: the address is the node's own, and no frontend has just this address. */
+  /** Whether packets to this address and port meet the node port: the address is the node's, and no frontend has exactly it. */
   #reachesNodePort(bytes: Uint8Array, addressOffset: number, port: number): boolean {
     const packed = packedKey(bytes, addressOffset, addressLength(this.family));
     const destination = `${packed}:${port}`;
@@ -98,7 +98,7 @@ export class FlowScope {
     return reaches;
   }
 
-  /** One listing that holds every flow of the scope: as narrow as its frontends have in common, of everything in a full pass. */
+  /** One listing that holds every flow of the scope: as narrow as its frontends allow, and of everything in a full pass. */
   filter(): FlowFilter {
     const targets = this.full ? [] : this.#listTargets();
     const [first] = targets;
@@ -177,7 +177,10 @@ function targetOf({ address, port, flowEndpoints, endpoints, localEndpoints }: F
   return { address, port, kept: flowEndpoints, taking };
 }
 
-/** Where packets to a gone frontend go now: a node port may answer on the same address and port; otherwise no flow of it may stay. */
+/**
+ * The present destination of packets to a gone frontend: a node port may answer on the same address and port. Otherwise no
+ * flow of the frontend may stay.
+ */
 function successor(view: FlowView, address: IPAddress | null, port: number, protocol: Protocol): FlowTarget {
   const nodePort =
     address !== null && view.isNodePortAddress(address)

@@ -25,9 +25,10 @@ export interface FlowView {
 const ROWS_AT_ONCE = 1000;
 
 /**
- * Finds out of which frontend each way is, and hands over what went there, with the endpoint as text where it is asked for. It lets others have their turn in between.
+ * Finds the frontend of each way, and passes on its traffic, with the endpoint as text on request. The search yields to
+ * other work in between.
  *
- * @returns connections to no frontend of the tables: those of others who translate, or of a Service that is gone.
+ * @returns connections to no frontend of the tables: other software translates them, or their Service is gone.
  */
 export async function attribute(
   { count, ways, sums }: FlowSums,

@@ -7,7 +7,7 @@ export interface ConntrackReport {
   readonly flows: number;
   /** Without those that were gone by themselves before. */
   readonly deleted: number;
-  /** What failed. If there is anything, the caller gives the same changes again with the next pass, besides those that came meanwhile. */
+  /** The failures. If there are any, the caller passes the same changes again to the next pass, with those that came since. */
   readonly errors: readonly Error[];
 }
 
@@ -22,8 +22,9 @@ export class ConntrackReconciler {
   }
 
   /**
-   * One pass over one family. Call it after the rules are in the kernel: a flow deleted earlier would come back through the old ones.
-   * Never rejects: where the kernel refuses, the report has the errors, and new flows go right all the same. One protocol's failure does not stop the other's pass.
+   * One pass over one family. Call it after the rules are in the kernel: a flow deleted earlier would come back through the
+   * old ones. Never rejects: if the kernel refuses, the report has the errors, and new flows go right all the same. One
+   * protocol's failure does not stop the other's pass.
    */
   async reconcile(view: FlowView): Promise<ConntrackReport> {
     const total = { flows: 0, deleted: 0 };

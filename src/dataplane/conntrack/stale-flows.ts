@@ -4,11 +4,14 @@ import { flowLayout, isUnansweredAttempt } from './flow-record.js';
 import type { FlowScope } from './flow-scope.js';
 
 /**
- * The flows that keep packets from where the table would send them now, as records for conntrackDelete: those to a frontend of the scope
- * that reply from anything but one of its `flowEndpoints`, and unanswered attempts to connect to anything but an endpoint that takes new connections:
- * nothing has begun on them, and each packet that the client repeats keeps them alive (behaviour CT-05). That includes flows which were never translated and reply from the frontend
- * itself: their first packet came before the rules did, and while they last no later packet meets the rules (behaviour CT-04). Flows of
- * other protocols than the scope's are passed over.
+ * The flows that keep packets from their present destination in the table, as records for conntrackDelete. There are two
+ * sorts. The first are flows to a frontend of the scope that reply from anything but one of its `flowEndpoints`. They
+ * include flows that were never translated and reply from the frontend itself: their first packet came before the rules
+ * did, and while they last no later packet meets the rules (behaviour CT-04).
+ *
+ * The second are unanswered attempts to connect to anything but an endpoint that takes new connections. Nothing has begun on
+ * them, and each packet that the client repeats keeps them alive (behaviour CT-05). Flows of other protocols than the
+ * scope's are passed over.
  */
 export function staleFlows(flows: FlowListing, scope: FlowScope): Uint8Array {
   const layout = flowLayout(scope.family);

@@ -19,7 +19,7 @@ const REGISTERS = 64;
 /** Registers of nf_tables; a byte that is null is not known. */
 type Registers = (number | null)[];
 
-/** Judges rules in the addon's canonical text: each expression is run as the kernel runs it, as far as what it works on is known. */
+/** Judges rules in the addon's canonical text: runs each expression as the kernel does, as far as its operands are known. */
 export function nftJudge(sets: ReadonlyMap<string, NftSetListing>): (rule: string, packet: HookedPacket) => Judged {
   return (rule, packet) => new Machine(sets, packet).run(rule);
 }

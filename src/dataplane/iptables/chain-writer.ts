@@ -72,8 +72,8 @@ export class ChainWriter {
   /**
    * Sends what is pending. Null: the kernel holds it. Rejects when it is unknown how far it came.
    *
-   * Where mode ipvs translates until nat is written, what drops untranslated packets to load balancers follows in a stream of its own: its own are such, and
-   * its rules admit them by source until then.
+   * Mode ipvs may translate until nat is written. Then the rules that drop untranslated packets to load balancers follow in a
+   * stream of their own: the packets of mode ipvs are untranslated, and its rules admit them by source until then.
    */
   async send(stream: Stream): Promise<RefusedStream | null> {
     if (!this.options.followsIpvs()) return await this.sendPart(stream, () => true);

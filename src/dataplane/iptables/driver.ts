@@ -328,7 +328,7 @@ export class IptablesDriver implements Driver<Chains> {
     ruleset.update(changes);
   }
 
-  /** Whether mode ipvs was before, in this flavour or another. Of another nothing is asked where nat translates already. */
+  /** Whether mode ipvs was in force before, in this flavour or another. The other is not read if nat translates already. */
   private async findsIpvs(listing: Chains, isFirst: boolean): Promise<boolean> {
     const hooks = PROXY_FIREWALL_HOOKS.ipvs;
     if (hookRemovals(listing, hooks).length > 0) return true;

@@ -14,8 +14,8 @@ import { wholeRuleset } from './ruleset.js';
 import type { TableView } from '../table-view.js';
 
 /**
- * A listing in the lines of plan/text.ts, sorted. What was read back is made into rules again: where that gives the very same, the node's lines
- * are printed, and otherwise the chains that differ.
+ * A listing in the lines of plan/text.ts, sorted. It makes rules again from what was read back. If they equal the listed
+ * ones, it prints the node's lines, and otherwise the chains that differ.
  */
 export async function dumpRules(
   addon: Pick<IptablesAddon, 'iptablesDigests'>,

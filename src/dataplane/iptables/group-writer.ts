@@ -33,7 +33,10 @@ export interface GroupWriterOptions {
   readonly writer: ChainWriter;
 }
 
-/** Brings Service ports to the kernel, and quarantines those that it refuses: they stay as it holds them, and the others do not wait for them. */
+/**
+ * Brings Service ports to the kernel, and quarantines those that it refuses: the kernel keeps their previous state, and the
+ * others do not wait for them.
+ */
 export class GroupWriter {
   /**
    * Groups that are shown as the kernel holds them and whose own chains are not sent: quarantined groups, and during a search
@@ -49,7 +52,7 @@ export class GroupWriter {
     this.reveal([...changed].filter((hash) => !quarantined.has(hash)));
   }
 
-  /** Everything was listed, which is to be read back now: what is quarantined and was altered is brought back as it was, and tried at once. */
+  /** Call before a full listing is read back. Quarantined groups that were altered are restored, and tried at once. */
   noteDamage(listed: ChainStates): void {
     const { chains, groups } = this.options;
     const { ledger } = groups;
@@ -87,7 +90,10 @@ export class GroupWriter {
     return [...found.values()];
   }
 
-  /** Sends all that is pending, but for what is quarantined, in one stream; another lets go of refusals that the first made superfluous. Null: it is taken. */
+  /**
+   * Sends all that is pending in one stream, except what is quarantined. Another stream removes refusals that the first made
+   * superfluous. Null: the kernel took it.
+   */
   bringPending(removing: boolean, others: readonly IptablesOperation[]): Promise<RefusedStream | null> {
     const { together, apart } = this.options.groups.pending();
     const hidden = new Set(apart.flat());
@@ -116,7 +122,7 @@ export class GroupWriter {
     if (culprits.tooMany !== null) throw culprits.tooMany.error;
   }
 
-  /** Tries again some of what is quarantined and due: more of it as long as all is taken. Answers the frontends of what is taken. */
+  /** Tries again some of the quarantined units that are due: more as long as all are taken. Answers the frontends of those taken. */
   async bringDue(): Promise<ReadonlySet<FrontendKey>> {
     const { groups } = this.options;
     const taken = new Set<FrontendKey>();
@@ -142,8 +148,8 @@ export class GroupWriter {
   }
 
   /**
-   * Lets go of groups whose entries are refused although the kernel holds them, and quarantines them: nothing could be written beside them any more. Entries are
-   * tried where no packet comes by, so those of others stay in place.
+   * Removes and quarantines groups whose entries are refused although the kernel holds them: nothing could be written beside
+   * them any more. Entries are tried where no packet comes by, so other groups' entries stay in place.
    */
   private async letGo({ error }: RefusedStream): Promise<void> {
     const { groups, ruleset, writer } = this.options;

@@ -10,8 +10,9 @@ import {
 import { CHAIN } from './names.js';
 
 /**
- * The rules of built-in chains that lead to ours, in kube-proxy's words (behaviour IT-10 to IT-18), each chain's in the order in which they
- * should stand. KUBE-EXTERNAL-SERVICES hangs on OUTPUT too, so that the node itself learns of missing endpoints like every client.
+ * The rules of built-in chains that lead to ours, in kube-proxy's spelling (behaviour IT-10 to IT-18), each chain's in the
+ * order in which they should stand. KUBE-EXTERNAL-SERVICES is called from OUTPUT too, so that the node itself gets the
+ * refusals for missing endpoints like every client.
  */
 export const HOOKS: readonly Hook[] = [
   ...PROXY_FIREWALL_HOOKS.iptables,

@@ -10,8 +10,8 @@ const LETTERS: Readonly<Record<Family, Readonly<Record<RetryProtocol, string>>>>
 };
 
 /**
- * Of four characters: the kernel lists no more of a policy's name in a rule (Linux 6.18, xt_CT's `usersize`), and the legacy programs write back what they
- * listed.
+ * A name has four characters. The kernel lists no more of a policy's name in a rule (Linux 6.18, xt_CT's `usersize`), and
+ * the legacy programs write back what they listed.
  */
 export function policyName(family: Family, protocol: RetryProtocol, seconds: number): string {
   return `K${LETTERS[family][protocol]}${String(seconds).padStart(2, '0')}`;

@@ -104,7 +104,7 @@ export class Ruleset {
     this.touchAll();
   }
 
-  /** Has these groups' chains and dispatch entries be so; undefined: there are none. A frontend that moves between groups is in both of them. */
+  /** Sets these groups' chains and dispatch entries; undefined: there are none. A frontend that changes its group is in both. */
   show(changed: Iterable<readonly [hash: string, group: ServiceGroup | undefined]>): void {
     const others = [...changed].filter(([hash, group]) => this.groups.get(hash) !== group);
     const keys = new Set<FrontendKey>();

@@ -5,8 +5,8 @@ import { CHAIN, serviceHash } from './names.js';
 import { spreadChains } from './spread.js';
 
 /**
- * The frontends of one Service port and protocol. They share two lists of endpoints at most: one for all clients, and with a policy Local one for
- * those who have to stay on this node.
+ * The frontends of one Service port and protocol. They share two lists of endpoints at most: one for all clients, and with a
+ * policy Local one for clients that have to stay on this node.
  */
 export interface ServiceGroup {
   /** See serviceHash. */
@@ -112,7 +112,7 @@ function clusterList(group: ServiceGroup): EndpointList {
   return frontend.endpoints;
 }
 
-/** Of external traffic if it has a policy Local, and of internal traffic otherwise: with both policies Local the two are the same. Null: no policy is. */
+/** Of external traffic if its policy is Local, otherwise of internal traffic: with both Local the two are the same. Null: none is. */
 function localList(group: ServiceGroup): EndpointList | null {
   const external = externalFrontend(group)?.localEndpoints ?? null;
   const internal = internalFrontend(group)?.endpoints ?? null;

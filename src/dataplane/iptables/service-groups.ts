@@ -67,7 +67,7 @@ export class ServiceGroups {
     return { together: units.filter((unit) => !isApart(unit)).flat(), apart: units.filter(isApart) };
   }
 
-  /** Units apart that are to be tried now. @param most of {@link Ledger.due}; those that came to such units since are not counted. */
+  /** Separate units that are to be tried now. @param most of {@link Ledger.due}; groups that joined them since do not count. */
   due(most: number): readonly Unit[] {
     const due = new Set(this.ledger.due(most));
     const isDue = (hash: string): boolean => due.has(hash) || !this.ledger.quarantined.has(hash);

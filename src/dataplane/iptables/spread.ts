@@ -4,7 +4,7 @@ import type { IptablesEndpointRules } from '../../native/contract.js';
 import { commentMatch, protocolWord, type Chain } from '../xtables/rules.js';
 import { clientList } from './names.js';
 
-/** Lists above this are divided, so that a packet walks about twice the square root of their length and a change rewrites that much. */
+/** Lists above this are divided, so that a packet walks, and a change rewrites, about twice the square root of their length. */
 export const UNDIVIDED_ENDPOINTS = 64;
 
 /** Two hexadecimal digits name a bucket. */
@@ -87,7 +87,10 @@ function clientLists({ servicePort, protocol, endpoints }: Spreading): readonly 
   );
 }
 
-/** Endpoints by a hash of theirs, so that one more or less changes one bucket, or when their number doubles all of them. Empty ones are left out. */
+/**
+ * Endpoints by their hash, so that one more or less changes one bucket, or all of them when their number doubles. Empty
+ * buckets are left out.
+ */
 function buckets(endpoints: EndpointList): readonly (readonly [number, Uint8Array])[] {
   const size = endpointSize(endpoints.family);
   const { packed, count } = endpoints;

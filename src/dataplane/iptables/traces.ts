@@ -28,7 +28,7 @@ export function tracesOf(
   return () => traces;
 }
 
-/** Who asks while an answer is under way gets that one. It may be older than the question: what it does not show yet the next one does. */
+/** Callers during a request share its answer. It may be older than the call: the next one shows what this one does not. */
 function asOne<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
   let underWay: Promise<Answer> | null = null;
   return () =>

@@ -27,8 +27,8 @@ export interface ComparisonParts {
 const TOGETHER = 100;
 
 /**
- * Compares beside syncs what the kernel holds with what it acknowledged. The kernel notifies of no change to virtual services and sets, so they are
- * polled by digests: only what has another one than when it was last seen to be right is listed.
+ * Compares beside syncs what the kernel holds with what it acknowledged. The kernel notifies of no change to virtual
+ * services and sets, so they are polled by digests. Only objects whose digest changed since they were last right are listed.
  */
 export class Comparison {
   private readonly services: Seen<'services'>;

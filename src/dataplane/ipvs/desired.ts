@@ -26,8 +26,8 @@ import type { SetRole } from './names.js';
 const MOST_STATES = 64;
 
 /**
- * Sets in the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
- * at one address the other has it (behaviour NF-30).
+ * Sets the desired values in the ledgers. A frontend becomes one virtual service, a node port one at each of its addresses.
+ * If a node port and another frontend meet at one address, the other frontend has it (behaviour NF-30).
  */
 export class Desired {
   /** What each virtual service is of, as it was last taken over: no more is kept of one, as there are many. */
@@ -45,9 +45,12 @@ export class Desired {
   private nodePortAt: readonly IPAddress[] = [];
   /** Load balancers with source ranges. */
   readonly restricted = new Map<FrontendKey, FrontendPlan>();
-  /** Virtual services that the kernel has and that are not wanted any more, until it was looked whether they have connections. */
+  /** Virtual services that the kernel has and that are not wanted any more, until they were checked for connections. */
   readonly closing = new Set<ServiceKey>();
-  /** Services (`namespace/name`) of virtual services at external addresses that are not wanted any more, as long as it is not known that the Service is gone. */
+  /**
+   * Services (`namespace/name`) of virtual services at external addresses that are not wanted any more, until the Service is
+   * known to be gone.
+   */
   private readonly former = new Map<ServiceKey, string>();
 
   constructor(
@@ -135,8 +138,9 @@ export class Desired {
   }
 
   /**
-   * Those of the virtual services that are not wanted any more whose address a Service that goes on has given up: it may be a load balancer's elsewhere by now.
-   * With a virtual service, or on the link, it would be refused on this node until the last old connection ends.
+   * Selects unwanted virtual services whose address was given up by a Service that goes on: the address may be a load
+   * balancer's elsewhere by now. With a virtual service, or on the link, it would be refused on this node until the last old
+   * connection ends.
    */
   givenUp(keys: Iterable<ServiceKey>): ReadonlySet<ServiceKey> {
     const asked = [...keys].flatMap((key): [ServiceKey, string][] => {

@@ -10,7 +10,10 @@ export interface Destinations {
   readonly active: EndpointList;
   /** Of those, in their order; absent: 1 each. */
   readonly weights?: readonly number[];
-  /** Take no new ones, and go when the last has ended (behaviour IV-04), those of UDP and SCTP also when they do not serve any more. */
+  /**
+   * They take no new connections, and go when the last has ended (behaviour IV-04). Those of UDP and SCTP also go when they do
+   * not serve any more.
+   */
   readonly draining: EndpointList;
   /** Have another way of forwarding, or bounds on their connections: not by us. */
   readonly odd: EndpointList;

@@ -7,7 +7,7 @@ import { virtualOf } from './desired.js';
 import type { Ledgers } from './ledgers.js';
 import type { Family, IPAddress } from '../../base/ip.js';
 
-/** How soon it is looked whether connections have ended, in milliseconds: each wait is twice as long as the one before. */
+/** The first wait before connections are checked for their end, in milliseconds: each wait is twice as long as the one before. */
 const FIRST_LOOK_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
 /** What still has connections after a day has none that matter: ip_vs forgets those without packets after minutes. */
@@ -20,8 +20,9 @@ interface Drain {
 }
 
 /**
- * Virtual services with destinations that take no new connections and wait for the end of those they have; and such as are not wanted any more themselves.
- * The kernel shows which they are, so a restart goes on with them: a destination of weight 0 that is not wanted is one.
+ * Virtual services with destinations that take no new connections and wait for the end of their connections, and virtual
+ * services that are not wanted any more themselves. The kernel shows which they are, so a restart goes on with them: an
+ * unwanted destination of weight 0 is one.
  */
 export class Drains {
   private readonly drains = new Map<ServiceKey, Drain>();

@@ -48,7 +48,7 @@ export interface Look {
   readonly chains: readonly IptablesChainListing[];
 }
 
-/** So often a comparison that a sync disturbed is repeated; where syncs leave no time the next audit has to find a difference. */
+/** A comparison that a sync disturbed is repeated so often. If syncs leave no time, the next audit has to find a difference. */
 const ATTEMPTS = 3;
 
 function withoutScheduler(scheduler: string): Limitation {
@@ -134,7 +134,7 @@ export class IpvsDriver implements Driver<Look> {
     this.desired.repeat();
   }
 
-  /** Of UDP and SCTP no virtual service waits for the end of its connections: all that are not wanted go with what is delivered next. */
+  /** No virtual service of UDP or SCTP waits for the end of its connections: the next delivery removes all unwanted ones. */
   *going(): IterableIterator<FrontendKey> {
     const { services } = this.ledgers;
     const { closing, ownAddresses } = this.desired;

@@ -54,7 +54,7 @@ export function serviceKey({ address, port, protocol }: Virtual): ServiceKey {
 /** What the mode is configured with, of virtual services. */
 export interface Scheduling {
   readonly scheduler: string;
-  /** Schedulers for what Services may ask for that the kernel does not have: they get the one of all others. Absent: it has all. */
+  /** Schedulers that Services may ask for and the kernel lacks: such Services get the common scheduler. Absent: it has all. */
   readonly lacking?: readonly string[];
 }
 
@@ -97,7 +97,7 @@ function schedulingOf(
   return isUnequal && weighing !== scheduler && !lacking.includes(weighing) ? { scheduler: weighing, flags: 0 } : plain;
 }
 
-/** The virtual service of a frontend; null: it has none, since no connection to it is to find an endpoint or a refusal. */
+/** The virtual service of a frontend; null: none, since no connection to it is to find an endpoint or a refusal. */
 export function virtualService(frontend: FrontendPlan, scheduling: Scheduling): IpvsServiceState | null {
   const { endpoints, whenEmpty, affinitySeconds, family, sourceRanges } = frontend;
   // ip_vs refuses what finds no destination before any rule can drop what the node itself sends.

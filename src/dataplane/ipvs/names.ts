@@ -2,7 +2,10 @@ import type { Family } from '../../base/ip.js';
 import type { IpsetType } from '../../native/contract.js';
 import { SHARED_CHAIN } from '../xtables/names.js';
 
-/** Names in the kernel. What kube-proxy has in this mode has its names here too (behaviour IV-01, IV-10 to IV-21), so that either goes on where the other stopped. */
+/**
+ * Names in the kernel. Objects that kube-proxy has in this mode have its names here too (behaviour IV-01, IV-10 to IV-21),
+ * so that either goes on where the other stopped.
+ */
 
 /** Holds the addresses of Services that the node does not have anyway. */
 export const LINK = 'kube-ipvs0';

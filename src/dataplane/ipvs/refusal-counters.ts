@@ -19,7 +19,7 @@ export interface RefusalCountersParts {
 /** Of refused frontends, for each reason. Those beyond are refused without being counted. */
 export const MOST_COUNTED = 65_536;
 
-/** The sets by which rules count what they refuse or drop. Packets fill them; what is in them is compared with nothing. */
+/** The sets by which rules count refused or dropped packets. Packets fill them; comparisons leave their elements out. */
 export class RefusalCounters {
   constructor(private readonly parts: RefusalCountersParts) {}
 

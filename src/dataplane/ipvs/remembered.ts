@@ -8,8 +8,9 @@ import type { AffinityQuestion, Inspection } from '../contract.js';
 import { nameService } from './wire.js';
 
 /**
- * Where persistence sends the client again. What the kernel remembers of a destination that waits for the end of its connections stays among its entries
- * but counts no more (net.ipv4.vs.expire_quiescent_template): only those that the client may be sent to are an answer.
+ * The endpoint to which persistence sends the client again. The kernel's entries keep destinations that wait for the end of
+ * their connections, but these count no more (net.ipv4.vs.expire_quiescent_template). Only destinations to which the client
+ * may be sent are an answer.
  */
 export async function rememberedEndpoint(
   ipvs: Pick<IpvsAddon, 'ipvsRemembered'>,

@@ -11,8 +11,8 @@ import { printMessage, type IpvsMessage } from './print.js';
 import { Timeouts } from './timeouts.js';
 
 /**
- * What a first sync sends to a kernel without any of it, in its order, in the words of the tools of the field. Needs no privileges. Node ports are shown for
- * the addresses that this host has.
+ * The operations of a first sync to an empty kernel, in its order, in the syntax of the usual tools.
+ * Needs no privileges. Node ports are shown for the addresses that this host has.
  */
 export async function renderTables(
   addon: NativeAddon,

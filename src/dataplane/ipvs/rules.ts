@@ -91,7 +91,10 @@ class Sets {
     return `-m set ! --match-set ${setName(this.family, role)} ${direction}`;
   }
 
-  /** Counts a packet for its frontend, and lets it go on: an element that is there counts it, another is added and begins with it, unless the set is full. */
+  /**
+   * Counts a packet for its frontend, and lets it go on. An element that is there counts it. Otherwise one is added and begins
+   * with it, unless the set is full.
+   */
   counting(role: CounterRole): readonly string[] {
     const name = counterName(this.family, role);
     const isNew = `-m set ! --match-set ${name} dst,dst ! --update-counters`;
@@ -100,8 +103,8 @@ class Sets {
 }
 
 /**
- * Others' rules that translate what is sent to any local address, as those of pods' host ports do, would take it from ip_vs, for which it has to be left as
- * it is: no rule after these is met (behaviour IV-22).
+ * Others' rules may translate packets to any local address, as those of pods' host ports do. They would take the packet from
+ * ip_vs, which needs it untranslated. So no rule after these is met (behaviour IV-22).
  */
 function untranslated(sets: Sets): readonly string[] {
   // An external address may be one of the node's own, which is not on the link.
@@ -119,7 +122,7 @@ function clusterMasquerade({ masqueradeAll, localDetector }: NodePlan, sets: Set
     const { before, after } = sourceMatch(localDetector, false);
     return [`${before}${after}${sets.frontend('cluster')} ${mark}`];
   }
-  // What the node sends to an address that it has itself comes from that address, which no endpoint elsewhere could answer.
+  // The node sends to an address of its own from that address. No endpoint elsewhere could answer it.
   return [`${sets.match('cluster', 'src,dst')} ${mark}`];
 }
 
@@ -153,8 +156,8 @@ function unallocated({ serviceCIDRs }: NodePlan, sets: Sets): readonly string[] 
 }
 
 /**
- * What becomes of new connections that come in: refused or dropped, or on to the virtual service. The node itself is not to be reached by a Service's address,
- * but for its answers to an echo request (behaviour VD-18).
+ * The verdict on new connections that come in: refused or dropped, or on to the virtual service. The node itself must not be
+ * reachable by a Service's address, except for its answers to an echo request (behaviour VD-18).
  */
 function guard(node: NodePlan, sets: Sets, counts: boolean): readonly string[] {
   const serving: readonly SetRole[] = ['cluster', 'balancer', 'balancerLocal', 'external', 'externalLocal'];
@@ -202,7 +205,8 @@ function rejections({ family }: Sets, match: string | null): readonly string[] {
 }
 
 /**
- * What the node itself sends and source ranges do not admit (behaviour IV-24). ip_vs has translated it by now, so conntrack is asked for what it was sent to.
+ * Packets of the node itself that source ranges do not admit (behaviour IV-24). ip_vs has translated them by now, so
+ * conntrack is asked for their original destination.
  */
 function notAdmitted(restricted: Iterable<FrontendPlan>): readonly string[] {
   const rules = [...restricted].flatMap(({ key, address, port, protocol, sourceRanges, servicePort }) => {

@@ -19,7 +19,10 @@ const MEANING: Readonly<Record<CounterRole, Omit<Refusal, 'frontend'>>> = {
 
 /** Packets that were refused, by the sets in which rules count them. */
 export class Refusals {
-  /** What the node itself sends has been translated when source ranges are looked at, so no set knows its frontend, and each has rules of its own. */
+  /**
+   * The node's own packets are translated when source ranges are checked. So no set knows their frontend, and each frontend
+   * has rules of its own.
+   */
   private readonly outgoing: RefusedByRules;
   /** What elements had counted at the first look, for another process; null: there was none yet. */
   private before: ReadonlyMap<string, number> | null = null;

@@ -24,8 +24,8 @@ const REFUSING: readonly SetRole[] = [
 ];
 
 /**
- * Let go of after all else: as long as there are restrictions, and as long as the link has the address. By node ports, and by frontends of the node's own
- * addresses, a process that starts anew knows virtual services that are to go.
+ * Their elements are removed last: they stay as long as the restrictions, and as long as the link has the address. A new process
+ * recognizes virtual services that are to go by node ports, and by frontends of the node's own addresses.
  */
 const OUTLASTING: readonly SetRole[] = [
   'admittedPrefixes',
@@ -40,9 +40,9 @@ const OUTLASTING: readonly SetRole[] = [
 ];
 
 /**
- * Sends what is pending, in an order in which no connection goes wrong in between: refusals come before what they are for goes, and go after what they kept from
- * coming is there; a virtual service is there before packets are let through to it, and goes after none are any more; the address comes last and goes last, since
- * with it packets begin and end to come in.
+ * Sends what is pending, in an order in which no connection goes wrong in between. A refusal comes before its
+ * frontend's objects go, and goes after they are there. A virtual service is there before packets are let through to
+ * it, and goes after the last of them. The address comes last and goes last: packets come in as long as it is there.
  */
 export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rules: RuleSteps): Promise<void> {
   const { services, destinations, addresses, elements } = ledgers;
@@ -52,7 +52,8 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
   for (const role of REFUSING) await writer.elements(role, added(elements[role]));
   await rules.first();
-  // By it a process that starts anew knows what comes next, and its other ports are refused. Nothing is sent there before the link has the address.
+  // A new process recognizes by it what comes next, and its other ports are refused.
+  // No packet is sent there before the link has the address.
   await writer.elements('addresses', added(elements.addresses));
   const isNamed = (address: IPAddress): boolean => !isLacking(elements.addresses, packAddressText(address));
   await writer.services(

@@ -12,7 +12,7 @@ export interface TimeoutsReport {
 
 const NOTHING: TimeoutsReport = { repairs: [], problems: [] };
 
-/** The timeouts of ip_vs that the configuration asks for, of which there is one set for both families (behaviour ST-46). In seconds; 0: as it is. */
+/** The configured timeouts of ip_vs, one set for both families (behaviour ST-46). In seconds; 0: unchanged. */
 export class Timeouts {
   private readonly wanted: IpvsTimeouts;
   private isSet = false;

@@ -82,7 +82,10 @@ export async function requireMatches(
 /** A name that no proxy uses, so that a proxy at work is not disturbed. */
 const TRIAL_SET = 'KUBE-TRIAL';
 
-/** What the kernel lacks of sets and links: each type of set in the families is made and removed again, and the mode's link where there is none. */
+/**
+ * What the kernel lacks of sets and links. The trial makes and removes each type of set in the families, and the mode's link
+ * if there is none.
+ */
 export async function trySetsAndLink(
   { ipset, route }: Pick<NativeAddon, 'ipset' | 'route'>,
   families: readonly Family[],

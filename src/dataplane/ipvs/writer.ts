@@ -30,8 +30,8 @@ export interface SentCounts {
 }
 
 /**
- * Errors by which the kernel rejects an object as it is. Those by which there is something else than was thought (EEXIST, ESRCH)
- * and those that may pass (ENOMEM) are not among them.
+ * Errors by which the kernel rejects an object as it is. Errors of an unexpected state (EEXIST, ESRCH) and errors that may
+ * pass (ENOMEM) are not among them.
  */
 const REFUSALS: ReadonlySet<string> = new Set([
   'EINVAL',
@@ -48,7 +48,7 @@ function refusalOf(error: NativeError): string | null {
   return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
 }
 
-/** The same of an address that was to be added: the link may have no IPv6. IPv4 cannot be disabled so, and what keeps it out is a policy. */
+/** The same for an address to be added: the link may have IPv6 disabled. IPv4 cannot be disabled so; there a policy refuses it. */
 function addressRefusalOf(error: NativeError, family: Family): string | null {
   return error.errno === 'EACCES' && family === 'IPv6' ? `${error.message}: ${NO_IPV6}` : refusalOf(error);
 }
@@ -57,8 +57,9 @@ function addressRefusalOf(error: NativeError, family: Family): string | null {
 const NO_IPV6 = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 there`;
 
 /**
- * Sends what ledgers have pending, kind by kind, and enters the kernel's answers. No message of these subsystems waits for another, so what one object is refused
- * for keeps no other from being done: an object that the kernel does not take is quarantined, and any other failure rejects once all else was sent.
+ * Sends what is pending in ledgers, kind by kind, and enters the kernel's answers. No message of these subsystems waits for
+ * another, so a refused object does not block the others. An object that the kernel refuses is quarantined. Any other
+ * failure rejects once all else was sent.
  */
 export class Writer {
   sent: SentCounts = { transactions: 0, objects: 0, bytes: 0 };
@@ -248,7 +249,7 @@ export class Writer {
     return this.parts.addon.ipvs.ipvsApply(operations);
   }
 
-  /** One call, after which its keys are as desired but for those it answers errors for. When it rejects they are unknown. */
+  /** One call. Afterwards its keys are as desired, except those with errors. When it rejects they are unknown. */
   private async exchange<Key, Value>(
     ledger: Ledger<Key, Value>,
     keys: readonly Key[],

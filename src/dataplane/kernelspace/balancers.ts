@@ -123,7 +123,7 @@ export function familyOfBalancer({ Flags, FrontendVIPs }: HcnLoadBalancer): Fami
   return (whole(Flags) & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
 }
 
-/** The frontend and what it holds; null for what no proxy makes: of several ports or addresses, or of neither TCP nor UDP. */
+/** The frontend and its load balancer. Null if no proxy makes it: several ports or addresses, or neither TCP nor UDP. */
 export function readBalancer(
   properties: HcnLoadBalancer,
 ): { readonly key: FrontendKey; readonly balancer: Balancer } | null {

@@ -27,7 +27,7 @@ export function* parts<Key>(keys: readonly Key[], costOf: (key: Key) => number):
   if (part.length > 0) yield part;
 }
 
-/** Frontends of one Service after the other; before all others those of Services with the port of DNS, which every pod needs first. */
+/** Frontends Service by Service. Services with the port of DNS come first: every pod needs them first. */
 export function servicesFirst(keys: readonly BalancerKey[], desired: Pick<Desired, 'get'>): readonly BalancerKey[] {
   const plans = new Map(keys.map((key) => [key, desired.get(key)?.plan]));
   const serviceOf = (key: BalancerKey): string => plans.get(key)?.servicePort.split(':', 1)[0] ?? '';
@@ -45,9 +45,10 @@ const MOST_READ = 64;
 export type HcnReader = Pick<HcnAddon, 'hcnIds' | 'hcnList'>;
 
 /**
- * Asks for all objects of a kind in parts of about one size: each object is some calls of HNS, and a process that ends waits for what is under way.
+ * Reads all objects of a kind in parts of about one size: each object takes some calls of HNS, and a process that ends waits
+ * for the calls under way.
  *
- * @param onPart called before each part; what it throws ends the asking.
+ * @param onPart called before each part; if it throws, the reading ends.
  */
 export function readerInParts(hcn: HcnReader, onPart: () => void): HcnReader {
   return {

@@ -59,7 +59,7 @@ export class Desired {
     return this.users.keys();
   }
 
-  /** Addresses whose endpoints a load balancer needs: those that it sends to, and its own, which overlay networks have an endpoint for. */
+  /** Addresses whose endpoints a load balancer needs: its destinations, and its own, for which overlay networks have an endpoint. */
   endpointsOf(key: FrontendKey): readonly IPAddress[] {
     const wanted = this.wanted.get(key);
     if (wanted === undefined) return [];
@@ -82,7 +82,7 @@ export class Desired {
     return endpoints?.count === 0 && draining !== null ? addressesOf(draining) : null;
   }
 
-  /** Answers the frontends whose load balancers may be others now, and the addresses that came to be used or are not any more. */
+  /** Answers the frontends whose load balancers may have changed, and the addresses that became used or unused. */
   update(changes: Changes): {
     readonly frontends: ReadonlySet<FrontendKey>;
     readonly addresses: ReadonlySet<IPAddress>;

@@ -72,7 +72,7 @@ export interface Look {
 
 /** No more of what is not needed any more is removed in one sync. */
 const MOST_REMOVALS = 100;
-/** Times that HNS is written to in one sync: what is there in another shape goes first, and what takes its place comes then. */
+/** The most times that one sync writes to HNS: an object in another shape goes first, and its replacement comes then. */
 const ROUNDS = 3;
 
 /** The kernelspace mode of one family. The README of this folder explains what becomes of a packet. */
@@ -374,8 +374,8 @@ export class KernelspaceDriver implements Driver<Look> {
   }
 
   /**
-   * What goes makes room; then Service by Service come endpoints, and the load balancers that are for them; endpoints go last. Answers whether there is more to
-   * remove.
+   * Removals make room. Then each Service's endpoints come, and its load balancers. Endpoints are removed last. Answers whether
+   * there is more to remove.
    */
   private async send(): Promise<boolean> {
     const { network, writer, touched } = this;

@@ -22,8 +22,9 @@ export interface Dumped {
 const NOBODY = '?';
 
 /**
- * What HNS holds in the plan's words. A load balancer has no room for a Service's name, nor for anything of a frontend without endpoints: where HNS holds of a
- * frontend exactly what its plan comes to, the plan's lines are printed, otherwise what can be read from HNS.
+ * HNS's content in the plan's terms. A load balancer has no room for a Service's name, nor for anything of a frontend
+ * without endpoints. If HNS holds exactly what a frontend's plan results in, the plan's lines are printed, otherwise what can
+ * be read from HNS.
  */
 export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Dumped): readonly string[] {
   const { family } = plan;

@@ -28,8 +28,8 @@ export interface EndpointParts {
 }
 
 /**
- * Sets in the ledger which endpoints are to be made, and knows the id of the one at an address. Those of pods on this node are made by the container runtime: HNS
- * may learn of them later than the plan, and until then they are awaited.
+ * Sets in the ledger which endpoints are to be made, and knows the id of the one at an address. The container runtime makes
+ * the endpoints of pods on this node: HNS may get them later than the plan, and until then they are awaited.
  */
 export class EndpointSet {
   /** Of this node's pods: used, and not yet in HNS. Since when, on the clock. */
@@ -52,8 +52,8 @@ export class EndpointSet {
   }
 
   /**
-   * Looks for those that are awaited: at endpoints that HNS did not have before, as looking at all of them takes a call for each. Answers the addresses at
-   * which another is found than before.
+   * Looks for awaited endpoints among those that HNS did not have before, as a look at all of them takes a call for each.
+   * Answers the addresses at which the endpoint has changed.
    */
   async look(hcn: Pick<HcnAddon, 'hcnIds' | 'hcnList'>, network: Network): Promise<readonly IPAddress[]> {
     const ids = await hcn.hcnIds('endpoint');
@@ -73,7 +73,10 @@ export class EndpointSet {
     return changed;
   }
 
-  /** Of endpoints at these addresses that were on this node, and that the plan has elsewhere by now, some may have gone. Answers the addresses of those. */
+  /**
+   * Forgets endpoints that are gone, among those at these addresses that were on this node and that the plan has elsewhere by
+   * now. Answers their addresses.
+   */
   async forgetGone(hcn: Pick<HcnAddon, 'hcnList'>, addresses: Iterable<EndpointKey>): Promise<IPAddress[]> {
     const { ownEndpoints } = this.parts.table();
     const unsureKeys = new Map<IPAddress, string>();
@@ -167,7 +170,7 @@ export class EndpointSet {
     return mac;
   }
 
-  /** Of overlay networks: the source of what is balanced, and addresses of Services, which are behind this node (behaviour WK-02, WK-04). */
+  /** Of overlay networks: the source of balanced traffic, and addresses of Services, behind this node (behaviour WK-02, WK-04). */
   private special(network: Network, address: IPAddress): MadeEndpoint | null {
     if (!network.isOverlay) return null;
     const { table, interfaceMac } = this.parts;

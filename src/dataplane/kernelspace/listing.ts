@@ -51,7 +51,7 @@ export function sameNetwork(one: Network | null, other: Network | null): boolean
   return one.id === other.id && one.isOverlay === other.isOverlay && routes(one) === routes(other);
 }
 
-/** An endpoint that the mode makes: behind a provider's address in overlay networks, or, for the source of what is balanced, on this node. */
+/** An endpoint that the mode makes: behind a provider's address in overlay networks, or on this node as the source of balanced traffic. */
 export interface MadeEndpoint {
   readonly isRemote: boolean;
   /** Empty: HNS chooses it. */
@@ -135,7 +135,7 @@ function readNetwork({ Type, Policies }: HcnNetwork): Omit<Network, 'id'> {
   return { isOverlay: text(Type).toLowerCase() === 'overlay', remoteSubnets };
 }
 
-/** Of policies RemoteSubnetRoute, behind which node a subnet of an overlay network is, and ProviderAddress, which node a remote endpoint is on. */
+/** RemoteSubnetRoute: the node of a subnet of an overlay network. ProviderAddress: the node of a remote endpoint. */
 type PolicySettings = Readonly<Partial<Record<'DestinationPrefix' | 'ProviderAddress', string>>>;
 
 function settingsOfType({ Type, Settings }: HcnPolicy, type: string): PolicySettings {
@@ -244,8 +244,8 @@ const UNREADABLE: Balancer = {
 };
 
 /**
- * HNS keeps no notes, so what is not ours by its id, such as kube-proxy's, is known by what it is for: all its endpoints are on our network, if they are still
- * there, and it takes connections where a Service has them, or could.
+ * HNS keeps no notes. So an object without our id, such as kube-proxy's, is recognized by its purpose: all its endpoints are
+ * on our network, if they are still there, and it takes connections where a Service has them, or could.
  */
 function isProxys(
   { id }: HcnListed<'loadBalancer'>,

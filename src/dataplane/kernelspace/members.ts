@@ -1,4 +1,4 @@
-/** Members of objects as HNS writes them: what is empty is left out or null, and what is of another type than it should be counts as left out. */
+/** Members of objects as HNS writes them: empty ones are left out or null, and one of the wrong type counts as left out. */
 
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';

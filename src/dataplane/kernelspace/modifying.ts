@@ -1,6 +1,7 @@
 /**
- * Whether this host's HNS changes load balancers in place; one for all families. HNS 15.4 answers success and changes nothing (kubernetes/kubernetes#131466),
- * so no version is believed: the first modification is looked at, and those after it whenever HNS is read.
+ * Whether this host's HNS changes load balancers in place; one for all families. HNS 15.4 answers success and changes nothing
+ * (kubernetes/kubernetes#131466), so no version is trusted. The first modification is verified, and later ones whenever HNS
+ * is read.
  */
 export class Modifying {
   private proven = false;

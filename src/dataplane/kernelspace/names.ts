@@ -3,7 +3,7 @@ import { addressBytes, familyOf, type IPAddress } from '../../base/ip.js';
 
 /** Ids and link addresses of what the mode makes in HNS: by them a process knows what is a proxy's. */
 
-/** The first bytes of the id of all that we make: `points`, and version 8 of RFC 9562, whose other bits are the maker's. */
+/** The first bytes of the id of all our objects: `points`, and version 8 of RFC 9562, whose other bits are the maker's. */
 const OWN_ID = /^706f696e-7473-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** The id of an object of ours, the same for the same text. */
@@ -21,8 +21,8 @@ const MAC_PREFIXES = { IPv4: '02-11', IPv6: '02-12' } as const;
 const MAC_BYTES = 4;
 
 /**
- * The link address of a remote endpoint. In IPv4 it is made of the address, as in kube-proxy. An IPv6 address is longer: its digest is tried, and others after
- * it, until one is not taken.
+ * The link address of a remote endpoint. In IPv4 it is made of the address, as in kube-proxy. An IPv6 address is longer: its
+ * digest is tried, and others after it, until one is free.
  */
 export function remoteMac(address: IPAddress, isTaken: (mac: string) => boolean): string {
   const family = familyOf(address);

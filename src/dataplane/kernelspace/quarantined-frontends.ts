@@ -19,7 +19,7 @@ export interface AsideParts {
   readonly networkName: string;
 }
 
-/** Every frontend of which HNS refused something. An endpoint that no frontend needs, and that HNS does not let go, stands for itself. */
+/** Every frontend with a refusal of HNS. An endpoint that no frontend needs, and that HNS does not remove, stands for itself. */
 export function quarantinedFrontends(parts: AsideParts): readonly QuarantinedFrontend[] {
   const { ledgers, desired, awaited, now, networkName } = parts;
   const found = new Map<FrontendKey, QuarantinedFrontend>();

@@ -28,7 +28,7 @@ export class NetworkWatch {
     private readonly now: () => number,
   ) {}
 
-  /** Whether HNS notifies of networks. Where it does not it is asked again, ever more rarely; until then networks are polled. */
+  /** Whether HNS notifies of networks. If not, it is asked again, ever more rarely; until then networks are polled. */
   notifies(): boolean {
     if (!this.isListening && this.now() >= this.askAgainAt) this.ask?.();
     return this.isListening;

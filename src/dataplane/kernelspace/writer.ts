@@ -58,14 +58,15 @@ function is(codes: ReadonlySet<string>, { errno }: NativeError): boolean {
 }
 
 /**
- * Sends what the ledgers have pending, and enters HNS's answers. Each operation has an answer of its own, so what one object is refused for keeps no other from being
- * done: an object that HNS does not take is quarantined, and a failure that may pass rejects once all else was sent.
+ * Sends what is pending in the ledgers, and enters HNS's answers. Each operation has an answer of its own, so a refused
+ * object does not block the others. An object that HNS refuses is quarantined. A failure that may pass rejects once all else
+ * was sent.
  */
 export class Writer {
   /** Calls that changed something, and operations of them. */
   calls = 0;
   operations = 0;
-  /** Whether something was refused because HNS holds something else than was thought: it is still pending, and HNS has to be read. */
+  /** Whether a refusal came from an unexpected state of HNS: the object is still pending, and HNS has to be read. */
   isOutdated = false;
   /** Load balancers that HNS reported as changed in place and that were not listed since, as they were before. */
   readonly modified = new Map<BalancerKey, Balancer>();
@@ -74,7 +75,7 @@ export class Writer {
 
   constructor(private readonly parts: WriterParts) {}
 
-  /** @param isRead whether everything has just been read: then it is an object's own fault if HNS holds something else than was thought. */
+  /** @param isRead whether everything has just been read: then an unexpected state of HNS is the object's own fault. */
   begin(isRead: boolean): void {
     this.isRead = isRead;
     this.isOutdated = false;
@@ -203,7 +204,7 @@ export class Writer {
     this.refuse(balancers, key, held, error);
   }
 
-  /** One call, after which its keys are as desired but for what `enter` makes of the answers. When it rejects they are unknown. */
+  /** One call. Afterwards its keys are as desired, except for what `enter` makes of the answers. When it rejects they are unknown. */
   private async exchange<Key, Value, Job extends { readonly key: Key; readonly operations: readonly HcnOperation[] }>(
     ledger: Ledger<Key, Value>,
     jobs: readonly Job[],
