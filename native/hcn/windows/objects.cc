@@ -168,7 +168,7 @@ class Job {
     return id;
   }
 
-  /// The id that HNS gave to what was created. A requested id holds where HNS reports none and is known to take requested ids.
+  /// The id that HNS gave to what was created. A requested id holds where HNS reports none, or where HNS is known to take it.
   Outcome id_of(const Object& created, const Operation& operation, const char* call) {
     if (operation.id && library_.takes_ids) return *operation.id;
     const auto properties = created.properties();
