@@ -17,7 +17,7 @@ export interface ConntrackSettings {
 /** What the configuration asks of the kernel beside rules. */
 export interface KernelSettings {
   readonly conntrack: ConntrackSettings;
-  /** Of the mode. */
+  /** The sysctls of the mode. */
   readonly sysctls: readonly Sysctl[];
   /** Whether packets may be routed off loopback; only once the rules are there that guard it. */
   readonly opensLoopback: boolean;
@@ -89,7 +89,7 @@ export interface NetworkFacts {
   readonly flowDrops: number | null;
 }
 
-/** Who has the network that this machine's rules are in. */
+/** The owner of the network that this machine's rules are in. */
 export type Claim =
   /** It is ours until {@link Claim.release}, or until the process ends in whatever way. */
   | { readonly type: 'held'; readonly release: () => Promise<void> }

@@ -3,9 +3,9 @@ import type { Claim, ClaimOptions } from '../host.js';
 import { claimNetwork } from '../network-claim.js';
 
 /**
- * By an abstract Unix socket (unix(7)). Each network namespace has names of its own, whatever files its processes see, and the kernel frees a name with the
- * process that has it. Every user may listen on one. So only a process of root, or of this process's own user, counts as a proxy: others could keep a
- * node without rules.
+ * Claims the network by an abstract Unix socket (unix(7)). Each network namespace has names of its own, whatever files its processes see, and the kernel
+ * frees a name with the process that has it. Every user may listen on one. So only a process of root, or of this process's own user, counts as a proxy:
+ * others could keep a node without rules.
  */
 export async function claimNetworkNamespace({ identity, peer }: ClaimOptions): Promise<Claim | null> {
   const names = peer();
