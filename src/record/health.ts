@@ -18,7 +18,7 @@ export interface DriftStatus {
   readonly family: Family;
   /** Nanoseconds since the epoch. */
   readonly since: bigint;
-  /** Who did it, as `nft[1234]`; null when unknown. */
+  /** The author of the external change, as `nft[1234]`; null when unknown. */
   readonly process: string | null;
 }
 

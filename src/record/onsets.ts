@@ -12,7 +12,7 @@ export class Onsets {
     else if (!this.began.has(reason)) this.began.set(reason, this.wallClock());
   }
 
-  /** Of a kind these hold, and no others. */
+  /** Of this kind exactly these reasons hold. */
   noteAll(kind: string, texts: readonly string[]): void {
     const reasons = new Set(texts.map((text) => `${kind} ${text}`));
     for (const known of this.began.keys())

@@ -24,7 +24,7 @@ const MAX_TRIGGERS = 100;
 
 /** Something came that the kernel has to follow. */
 interface Change {
-  /** To us, on the clock in milliseconds. */
+  /** When it reached us, on the clock in milliseconds. */
   readonly at: number;
   /** From the source that reported it. */
   readonly heardAt: number;
@@ -103,7 +103,7 @@ export class FamilyProgress {
     addTo(this.queued.triggers, service, [at]);
   }
 
-  /** Of a Service that loses a slice nothing is known: its slices' times are of their last update. */
+  /** Forgets the times of a Service that loses a slice: its slices' times are of their last update. */
   forgetTriggers(service: ObjectKey): void {
     for (const { triggers } of this.unacknowledged) triggers.delete(service);
   }
@@ -127,7 +127,7 @@ export class FamilyProgress {
     const concerns = (change: Change): boolean => change.services.some((service) => services.has(service));
     deferred.list = taken.list.filter(concerns);
     for (const change of deferred.list) for (const service of change.services) named.add(service);
-    // Of one whose change is not remembered it is only known that it is not older than the first.
+    // A change that is not remembered is known only to be no older than the first.
     if ([...services].some((service) => !named.has(service)))
       deferred.list.unshift({ ...first, isCommit: false, services: [...services] });
     taken.list = taken.list.filter((change) => !concerns(change));
@@ -210,12 +210,12 @@ export class FamilyProgress {
 
 /** How far changes have come on their way to the kernel: kept here once, for all observers. */
 export class Progress {
-  /** Those that are synced, in the order of {@link FAMILIES}. */
+  /** The synced families, in the order of {@link FAMILIES}. */
   readonly families: readonly FamilyProgress[];
   private readonly startedAtMs: number;
-  /** Of the state's changes that no run has taken. */
+  /** The state's changes that no run has taken. */
   private pending: PendingObjects = noObjects();
-  /** Of those that the last run took. */
+  /** The changes that the last run took. */
   private taken: PendingObjects = noObjects();
   /** Services that the last plan left to a later one. */
   private deferredServices: ReadonlySet<ObjectKey> = new Set();
@@ -319,7 +319,7 @@ export class Progress {
     if (count > 0) slices.set(service, (slices.get(service) ?? 0) + count);
   }
 
-  /** Those that an edit concerns; null: no Service apart from all others. */
+  /** Notes an edit; answers the families and the Service that it concerns. Null: no single Service. */
   private note({ before, after }: RowEdit): {
     readonly families: readonly FamilyProgress[];
     readonly service: ObjectKey | null;

@@ -3,7 +3,7 @@ import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 
 /** One sync that changed something, or compared everything. */
 export interface SyncRecord {
-  /** Of the family, from 1 on. */
+  /** Counted within the family, from 1 on. */
   readonly number: number;
   /** RFC 3339. */
   readonly endedAt: string;
@@ -30,11 +30,11 @@ export interface Occurrences {
 
 /** What the kernel no longer held as acknowledged, and was put right by one sync. */
 export interface RepairRecord {
-  /** Of the family, from 1 on. */
+  /** Counted within the family, from 1 on. */
   readonly number: number;
   /** RFC 3339. */
   readonly at: string;
-  /** Who did the damage, as `nft[1234]`; null: not known. */
+  /** The author of the external change, as `nft[1234]`; null: not known. */
   readonly process: string | null;
   readonly differences: number;
   /** Some of them. */
