@@ -30,7 +30,7 @@ export interface GetOptions {
 
 export interface PostOptions {
   readonly signal: AbortSignal;
-  /** It does not count for `qps` and `burst`: who asks has limits of its own. */
+  /** It does not count for `qps` and `burst`: the caller has limits of its own. */
   readonly unpaced?: boolean;
 }
 
@@ -40,7 +40,7 @@ interface ResponseHead {
   readonly contentType: string;
   /** `Content-Type` as sent: its parameters distinguish a watch (`;stream=watch`) from a list. */
   readonly contentTypeParameters: string;
-  /** Of `Retry-After`, seconds or date, in milliseconds from now; null when absent or unreadable. */
+  /** The delay of `Retry-After`, seconds or date, in milliseconds from now; null when absent or unreadable. */
   readonly retryAfterMs: number | null;
 }
 

@@ -43,7 +43,7 @@ export interface RunningKubernetes {
   stop(): Promise<void>;
   /** One entry per resource: services, endpointslices, nodes, servicecidrs. */
   status(): readonly ResourceStatus[];
-  /** To be called after {@link stop}, when no other takes its place: takes back everything it has read. */
+  /** Call it after {@link stop}, when no other source takes its place: it takes back everything that the source has read. */
   withdraw(): void;
   /** What was read, by resource. */
   readonly holdings: ReadonlyMap<string, Holding>;

@@ -21,7 +21,7 @@ export interface Reading {
    * filesystem's clock look the same.
    */
   readonly settled: boolean;
-  /** Of the bytes; only for unsettled readings, to save parsing them again. */
+  /** A digest of the bytes; only for unsettled readings, to save parsing them again. */
   readonly digest: string | null;
 }
 

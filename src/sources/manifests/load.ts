@@ -19,7 +19,7 @@ export interface LoadedManifests {
 
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** Reads manifests once. Of several locations that have the same object the first counts. */
+/** Reads manifests once. If several locations have the same object, the first counts. */
 export async function loadManifests(locations: readonly ManifestsSource[]): Promise<LoadedManifests> {
   const rows = new Map<string, Row>();
   const problems: Problem[] = [];

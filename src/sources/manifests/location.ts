@@ -56,7 +56,7 @@ const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e,
 ]);
 
-/** Whether events report every change in a directory. Of a file system that is not known they might not. */
+/** Whether events report every change in a directory. For an unknown file system they might not. */
 export function reportsEveryChange(directory: string): boolean {
   try {
     return LOCAL_FILE_SYSTEMS.has(statfsSync(directory).type);

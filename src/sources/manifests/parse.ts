@@ -61,9 +61,9 @@ let kept: YamlLibrary | null = null;
 class YamlParser {
   private budget = new ExpansionBudget();
   private readonly thread: YamlThread;
-  /** Of the document that comes next. */
+  /** The number of the next document. */
   private number = 1;
-  /** Of the file, at `counted`. */
+  /** The line of the file, at `counted`. */
   private line = 1;
   private counted = 0;
   private broken = 0;

@@ -23,7 +23,7 @@ export function printProblem({ file, document, object, message }: Problem): stri
     .join(': ');
 }
 
-/** Of each severity; more are of no use to a reader, and they are kept as long as the file is. */
+/** The limit of each severity; more are of no use to a reader, and they are kept as long as the file is. */
 const MAX_SHOWN = 100;
 
 /** The problems of one group: the first of each severity, and how many more there are. */

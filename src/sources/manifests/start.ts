@@ -27,8 +27,8 @@ export interface RunningManifests {
 }
 
 /**
- * Reads manifests now and whenever they change. Each location registers as a source of its own, under its name. Of several that have the
- * same object the first counts.
+ * Reads manifests now and whenever they change. Each location registers as a source of its own, under its name. If several have the same object, the first
+ * counts.
  */
 export function startManifests(
   locations: readonly ManifestsSource[],

@@ -5,7 +5,7 @@ import { ExpansionBudget, readYaml, YamlError } from '../../base/yaml.js';
 
 export interface Question {
   readonly text: string;
-  /** Of the text in its file. */
+  /** The first line of the text in its file. */
   readonly firstLine: number;
   /** What is left of the file's expansion budget. */
   readonly free: number;

@@ -29,7 +29,7 @@ const CILIUM_VALUES = new Map<string, BalanceBy>([
   ['maglev', 'address-port'],
 ]);
 
-/** Of a value that cannot be read so much is shown. */
+/** So much of an unreadable value is shown. */
 const SHOWN_BYTES = 64;
 
 /** What a Service's annotations set; null: nothing. An unreadable value counts as absent: an annotation stops no Service. */

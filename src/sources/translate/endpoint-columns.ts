@@ -17,7 +17,7 @@ const NO_HINTS: readonly string[] = [];
 /** Endpoints as their slice's row has them, while they come in. One is filled again and again; {@link copy} takes out what has come. */
 export class EndpointColumns {
   private count = 0;
-  /** Of every address. */
+  /** The family of every address. */
   private family: Family = 'IPv4';
   private size = addressLength('IPv4');
   private addresses: Uint8Array = new Uint8Array(INITIAL_ENDPOINTS * addressLength('IPv6'));

@@ -47,7 +47,7 @@ export class EndpointSliceBuilder {
   private readonly head: Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null;
   /** Name of its Service; empty: it names none. */
   private readonly service: string;
-  /** Of the endpoint that is being handed over, in the object's list. */
+  /** The place of the present endpoint in the object's list. */
   private index = 0;
 
   constructor(

@@ -23,7 +23,7 @@ export function translateEndpointSlice(object: unknown, names: Interner): Transl
   return slice.finish();
 }
 
-/** Of an endpoint that is left out nothing else is looked at. */
+/** Reads nothing else of an endpoint that is left out. */
 function readEndpoint(slice: EndpointSliceBuilder, index: number, endpoint: Fields, names: Interner): void {
   const addresses = endpoint.list('addresses');
   const address = (addresses[0] ?? null) === null ? null : endpoint.textAt('addresses', addresses, 0);

@@ -51,7 +51,7 @@ export class Fields {
     return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: false });
   }
 
-  /** Of an object that holds credentials. @throws TranslateError when the object is no mapping. */
+  /** The fields of an object that holds credentials. @throws TranslateError when the object is no mapping. */
   static ofSecret(object: unknown): Fields {
     if (!isMapping(object)) throw new TranslateError([new FieldProblem('', null, 'must be a mapping')]);
     return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: true });

@@ -78,7 +78,7 @@ export function translateService(object: unknown, names: Interner): Translation<
   return { ref, row: whole, warnings: fields.findings.warnings.all() };
 }
 
-/** Of any other type an annotation counts as none: they are for one platform, and not worth refusing a Service for. */
+/** An annotation of any other type counts as none: they are for one platform, and not worth refusing a Service for. */
 function readBalancerFlags(metadata: Fields): number {
   const annotations = metadata.raw('annotations');
   if (!isMapping(annotations)) return 0;
@@ -126,7 +126,7 @@ function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
 interface TakenIPs {
   /** In the order given. */
   readonly all: IPAddress[];
-  /** Those of them that a Service may have. */
+  /** The addresses among them that a Service may have. */
   readonly usable: IPAddress[];
 }
 

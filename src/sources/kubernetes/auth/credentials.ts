@@ -13,7 +13,7 @@ import { TokenFile } from './token-file.js';
 /** How long a credential plugin may take that does not prompt the user. */
 const EXEC_TIMEOUT_MS = 60_000;
 
-/** Who we are in one request. */
+/** The proxy's identity in one request. */
 export interface Identity {
   /** Authorization and impersonation. */
   readonly headers: OutgoingHttpHeaders;

@@ -33,7 +33,7 @@ export interface KeeperParts {
   readonly nodeName: string;
   /** The way to the API server by a kubeconfig. Rejects with a KubeconfigError. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
-  /** Whom and what a kubeconfig names. Rejects with a KubeconfigError. */
+  /** The user and the files that a kubeconfig names. Rejects with a KubeconfigError. */
   readonly select: (kubeconfig: string) => Promise<Selection>;
   readonly clock: Clock;
   /** As Math.random. */

@@ -95,7 +95,7 @@ export function belongsTo(pair: string, key: KeyObject): boolean {
   }
 }
 
-/** Of a PEM text, the one that those behind it vouch for. @throws Error */
+/** The certificate of a PEM text that the following ones vouch for. @throws Error */
 export function firstOf(pem: string): X509Certificate {
   const [first = ''] = certificateBlocks(pem);
   return new X509Certificate(first);

@@ -2,7 +2,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import { element, integer, sequence } from '../../../base/der.js';
 import { distinguishedName, pem, signed } from '../../../base/x509.js';
 
-/** Whom a certificate is for. */
+/** The user that a certificate is for. */
 export interface Subject {
   readonly commonName: string;
   readonly organizations: readonly string[];

@@ -13,7 +13,7 @@ import { BYTES, tagOf, type Cursor } from './wire.js';
 export const METADATA = tagOf(1, BYTES);
 
 /**
- * Translates the message at the cursor, whose metadata has been read before. Of a slice the endpoints go to its builder one by one; any other object is
+ * Translates the message at the cursor, whose metadata has been read before. The endpoints of a slice go to its builder one by one; any other object is
  * read to the form that its translator takes.
  *
  * @throws CodecError when the bytes are not such a message, TranslateError naming every field that is wrong.

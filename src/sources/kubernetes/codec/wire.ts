@@ -233,5 +233,5 @@ export function append<T>(list: T[] | null, item: T): T[] {
 }
 
 const EMPTY = Buffer.alloc(0);
-/** By hash. A text that finds its places taken takes the first of them, so that the table stays as it is in size. */
+/** Texts by hash. A text that finds its places taken takes the first of them, so that the size of the table stays the same. */
 const shared = new Array<string | undefined>(SHARED_TEXTS);

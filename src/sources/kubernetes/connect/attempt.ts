@@ -61,7 +61,7 @@ export class Attempt {
     return new ApiError(code, `cannot connect to ${this.target}: ${detail}: ${describe(cause)}`, { cause });
   }
 
-  /** To be called when all steps are done, or one has failed. */
+  /** Ends the attempt when all steps are done, or one has failed. */
   end(succeeded: boolean): void {
     clearTimeout(this.timer);
     this.signal.removeEventListener('abort', this.onAbort);

@@ -31,7 +31,7 @@ import { responseHead } from './response-head.js';
 export interface ConnectionOptions {
   /** `clientConnection.kubeconfig`; empty: none. */
   readonly kubeconfig: string;
-  /** Of the kubeconfig; absent or empty: its current one. */
+  /** A context of the kubeconfig; absent or empty: its current one. */
   readonly context?: string;
   /** `--master`; empty: none. */
   readonly master: string;

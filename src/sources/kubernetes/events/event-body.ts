@@ -6,11 +6,11 @@ import { formatMicroTime } from '../../../base/timestamp.js';
 
 /** What an event has about its sending. */
 export interface EventStamp {
-  /** Who sends it. */
+  /** The sender. */
   readonly controller: string;
   /** When it happened, in nanoseconds since the epoch; different for every event. */
   readonly at: bigint;
-  /** Of the object it is about; null when not known. */
+  /** The uid of the object it is about; null when not known. */
   readonly uid: string | null;
   readonly hostname: string;
 }

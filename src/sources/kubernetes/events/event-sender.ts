@@ -9,13 +9,13 @@ import { eventBody, eventPath, MAX_NOTE, PROXY_CONTROLLER } from './event-body.j
 import { lookUpUid } from './event-subject.js';
 
 export interface EventSenderOptions {
-  /** By which users look for its events; kube-proxy's where it is not given. */
+  /** The name by which users look for its events; kube-proxy's where it is not given. */
   readonly controller?: string;
   /** The system's name, by which kube-proxy too signs its events. */
   readonly hostname: string;
   /** How often events are sent: those that are over it wait. A `qps` of 0: as they come. */
   readonly rates: { readonly qps: number; readonly burst: number };
-  /** Those that are over it are dropped; null: none is. */
+  /** Events over the limit are dropped; null: there is no limit. */
   readonly limit: EventLimit | null;
   readonly clock: Clock;
   /** As Math.random, which it is where it is not given. */

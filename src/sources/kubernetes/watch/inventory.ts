@@ -214,7 +214,7 @@ export class Inventory {
     const object = `${this.resource.kind} ${this.print(key)}`;
     if (severity === 'warning') {
       this.log.warn(`Part of an object is left out: ${text}`, { object });
-      // Who wrote a Service reads its events; slices are written by controllers.
+      // The author of a Service reads its events; slices are written by controllers.
       if (this.resource.kind === 'Service')
         this.record(key, 'PartIgnored', `the service proxy leaves out a part of this object: ${text}`, text);
       return;

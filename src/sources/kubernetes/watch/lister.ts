@@ -7,7 +7,7 @@ import type { Inventory, Relist } from './inventory.js';
 
 /** Only asked for when a server cuts a list short although we set no limit. */
 const PAGE_SIZE = '500';
-/** Of a list that is asked for its version only. */
+/** The limit of a list that is asked for its version only. */
 const NO_MORE = '1';
 
 export interface Listing {
@@ -61,7 +61,7 @@ export class Lister {
       await this.request({ ...notOlderThan(version), limit: NO_MORE }, () => undefined, signal);
     } catch (error) {
       const failure = failureOf(error);
-      // Who may only watch is not kept from it.
+      // A client that may only watch can go on.
       if (failure.kind !== 'forbidden') throw failure;
     }
   }
