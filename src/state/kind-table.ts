@@ -8,8 +8,8 @@ export interface TableEdit<R> {
 }
 
 /**
- * The rows of one kind. Of several sources that know the same object the one registered first is believed; when it drops the object the
- * next one's row takes its place.
+ * The rows of one kind. If several sources know the same object, the one registered first counts; when it drops the object, the next one's row takes its
+ * place.
  */
 export class KindTable<R extends Row> {
   /** What each source reports, in order of registration. */

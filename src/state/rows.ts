@@ -138,7 +138,7 @@ export interface EndpointSliceRow {
   readonly zones?: string;
   /** Names of the pods that endpoints are; absent or empty: none is known to be one. Only for people. */
   readonly pods?: NamesText;
-  /** Of each of its endpoints, 0 to {@link MOST_WEIGHT}: 0 for no new connections; absent: 1. */
+  /** The weight of each of its endpoints, 0 to {@link MOST_WEIGHT}: 0 for no new connections; absent: 1. */
   readonly weight?: number;
   /** An annotation that cannot be read and counts as absent, for people. */
   readonly unreadable?: string;
