@@ -6,7 +6,7 @@ const LONG_SLEEP_MS = 100;
 export const BEAT_MS = 900;
 
 /**
- * When to look next at what was looked at `from` then, `periodMs` later at the latest. All who look every now and then do so at the same times, multiples of
+ * When to look next at what was looked at `from` then, `periodMs` later at the latest. All periodic checks happen at the same times, multiples of
  * {@link BEAT_MS}, where their periods allow it: in a process that sleeps, waking costs several times what a look does.
  */
 export function nextLook(from: number, periodMs: number): number {

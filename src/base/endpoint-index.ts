@@ -11,7 +11,7 @@ export class EndpointIndex {
   /** Open addressing with linear probing: position + 1, or 0 when free. At most half full, so every probe ends. */
   readonly #slots: Int32Array;
 
-  /** Of equal endpoints the first is found. */
+  /** The first of equal endpoints is found. */
   constructor(endpoints: EndpointList) {
     this.#packed = endpoints.packed;
     this.#addressLength = addressLength(endpoints.family);

@@ -64,7 +64,7 @@ export function firstEndpoints({ family, packed }: EndpointList, count: number):
   return new EndpointList(family, packed.subarray(0, count * endpointSize(family)));
 }
 
-/** Those at these places, in their order. */
+/** The endpoints at these places, in their order. */
 export function endpointsAt({ family, packed }: EndpointList, places: readonly number[]): EndpointList {
   const size = endpointSize(family);
   const kept = new Uint8Array(places.length * size);

@@ -15,7 +15,7 @@ export class PackedNames {
   private bytes = new Uint8Array(1 << 14);
   private readonly ends: number[] = [];
   private count = 0;
-  /** Of all names that were added. */
+  /** The end of all names that were added. */
   private end = 0;
   /** The same with the one that is added next. */
   private nextEnd = 0;

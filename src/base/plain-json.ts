@@ -1,6 +1,6 @@
 /** What is the same in JSON and in YAML: no escape, no character but the printable ones of ASCII, only whole numbers, a colon right behind its key. */
 const TOKEN = /"([ !#-[\]-~]*)"(:?)|[ \n]+|[{}[\],]|true|false|null|(?:0|-?[1-9]\d{0,14})(?!\d)/y;
-/** Those that neither YAML nor JavaScript gives a meaning of its own, and that YAML takes to be on one line. */
+/** Keys that have no meaning of their own in YAML and JavaScript, and that YAML takes to be on one line. */
 const KEY = /^[A-Za-z][\w./-]{0,99}$/;
 /** The parser of YAML has a limit of its own. */
 const MAX_DEPTH = 30;

@@ -1,4 +1,4 @@
-/** To the first line, and from there to the end of the screen; without the flicker of an empty one. */
+/** Moves to the first line, and clears from there to the end of the screen; without the flicker of an empty one. */
 const HOME = '\u001b[H';
 const CLEAR_BELOW = '\u001b[J';
 const CLEAR_LINE = '\u001b[K';

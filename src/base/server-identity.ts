@@ -109,7 +109,7 @@ function isLabel(text: string): boolean {
   return /^[a-z0-9_][a-z0-9_-]*$/.test(text);
 }
 
-/** Of ASCII only: other letters have lower cases that belong to other names. */
+/** Lowers ASCII only: other letters have lower cases that belong to other names. */
 function inLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -34,7 +34,7 @@ function compareKey(packed: Uint8Array, start: number, key: string): number {
 export function withChanges(list: EndpointList, gone: readonly string[], come: readonly string[]): EndpointList {
   if (gone.length === 0 && come.length === 0) return list;
   const size = endpointSize(list.family);
-  // Those that come go before what is there, which may go.
+  // Additions go before the existing ones, which may be removed.
   const edits = [
     ...[...come].sort().map((key) => ({ at: -1 - positionOf(list, key), key })),
     ...gone.map((key) => ({ at: positionOf(list, key), key: null })),

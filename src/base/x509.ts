@@ -6,7 +6,7 @@ import { bits, objectIdentifier, sequence, set, text, type Der } from './der.js'
 const COMMON_NAME = '2.5.4.3';
 const ORGANIZATION = '2.5.4.10';
 
-/** By which a key of an elliptic curve signs here: ECDSA with SHA-256. */
+/** The algorithm by which a key of an elliptic curve signs here: ECDSA with SHA-256. */
 export const SIGNATURE_ALGORITHM: Der = sequence(objectIdentifier('1.2.840.10045.4.3.2'));
 
 export function distinguishedName(commonName: string, organizations: readonly string[] = []): Der {
