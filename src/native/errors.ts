@@ -25,7 +25,7 @@ export type NativeError = Error & NativeErrorFields;
 export interface Applied {
   /** In the order of the operations. */
   readonly refused: readonly NativeError[];
-  /** Of the messages that were sent, netlink's headers included. */
+  /** The size of the messages that were sent, netlink's headers included. */
   readonly bytes: number;
 }
 

@@ -109,7 +109,7 @@ export interface HcnListed<Kind extends HcnKind> {
   readonly properties: HcnObjects[Kind];
 }
 
-/** Of each, `id` null lets HNS choose one. */
+/** In each, `id` null lets HNS choose one. */
 export type HcnOperation =
   | {
       readonly type: 'create';
@@ -148,7 +148,7 @@ export interface HcnVersion {
 export interface HcnAddon {
   /** `ERROR_MOD_NOT_FOUND` where Windows has no HNS: the feature Containers is not installed. */
   hcnVersion(): Promise<HcnVersion>;
-  /** Those of the objects of a kind, in one call whatever their number. */
+  /** The ids of the objects of a kind, in one call whatever their number. */
   hcnIds(kind: HcnKind): Promise<readonly string[]>;
   /**
    * The objects of a kind, each asked for by itself; those that go meanwhile are left out.
@@ -157,7 +157,7 @@ export interface HcnAddon {
    */
   hcnList<Kind extends HcnKind>(kind: Kind, ids: readonly string[] | null): Promise<readonly HcnListed<Kind>[]>;
   /**
-   * Does one after the other in the order given, whatever becomes of others, and answers for each its id, or why HNS refused it. An error names the operation
+   * Does one after the other in the order given, also after a refusal, and answers for each its id, or why HNS refused it. An error names the operation
    * (`index`) and the object in words. HNS has no transactions: a process that is killed in between leaves what was done until then.
    */
   hcnApply(operations: readonly HcnOperation[]): Promise<readonly (string | NativeError)[]>;

@@ -39,7 +39,7 @@ export interface IpsetCreation extends IpsetName {
   readonly comments: boolean;
   /** Whether packets are counted that match an element. */
   readonly counters: boolean;
-  /** Of `bitmap:port`; null with others. */
+  /** The range of `bitmap:port`; null with others. */
   readonly ports: { readonly first: number; readonly last: number } | null;
 }
 
@@ -66,7 +66,7 @@ export type IpsetOperation =
 
 export interface IpsetListing {
   readonly name: string;
-  /** Of the kernel's types any. */
+  /** Any of the kernel's types. */
   readonly type: string;
   readonly family: Family | null;
   readonly hashSize: number;

@@ -83,7 +83,7 @@ export interface IptablesAck {
 export interface IptablesChainListing {
   readonly table: IptablesTable;
   readonly name: string;
-  /** Of a built-in chain; null for others. */
+  /** The policy of a built-in chain; null for others. */
   readonly policy: string | null;
   readonly ruleCount: number;
   /** 16 hexadecimal digits over the rules in order, counters left out; equal for equal rules, whether listed or only rendered ({@link IptablesTransaction}). */
@@ -95,7 +95,7 @@ export interface IptablesChainListing {
 /** Rules of a chain that packets matched since the rule was written, each chain's in order. */
 export interface IptablesChainCounts {
   readonly chain: string;
-  /** Of the whole chain, as in {@link IptablesChainListing}. */
+  /** The digest of the whole chain, as in {@link IptablesChainListing}. */
   readonly digest: string;
   /** As {@link IptablesChainListing.rules}. */
   readonly rules: readonly string[];
@@ -131,7 +131,7 @@ export interface IptablesAddon {
     tables: readonly IptablesTable[],
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]>;
-  /** Of chains of one table whose name begins with `prefix`, those with such rules; built-in ones are left out. */
+  /** The chains of one table whose name begins with `prefix` and that have such rules; built-in ones are left out. */
   iptablesCounts(
     family: IptablesFamily,
     flavor: IptablesFlavor,

@@ -15,7 +15,7 @@ export interface IpvsService {
 
 /** What can be changed about one. */
 export interface IpvsServiceState {
-  /** Of at most 15 bytes; ENOENT when the kernel neither has it nor can load it. */
+  /** A name of at most 15 bytes; ENOENT when the kernel neither has it nor can load it. */
   readonly scheduler: string;
   /** IP_VS_SVC_F_*, as {@link IPVS_FLAGS}; the kernel's own is left out. */
   readonly flags: number;

@@ -78,7 +78,7 @@ export interface NftElementsListing {
   /** Verdict maps: `goto NAME`, or any other verdict in nft's words. */
   readonly verdicts: readonly string[] | null;
   readonly comments: readonly (string | null)[] | null;
-  /** Of each element's counter, 0 for one without; null when no element has any. */
+  /** The packets of each element's counter, 0 for one without; null when no element has any. */
   readonly packets: Float64Array | null;
 }
 
@@ -124,7 +124,7 @@ export interface NftTraceEvent {
   readonly table: string;
   readonly chain: string;
   readonly type: 'rule' | 'return' | 'policy' | 'other';
-  /** Of the rule. */
+  /** The handle of the rule. */
   readonly handle: number | null;
   /** `accept`, `jump NAME` …, in nft's words. */
   readonly verdict: string | null;
@@ -173,9 +173,9 @@ export interface NftablesAddon {
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
   nftMaxBatch(): number;
   /**
-   * Calls back when external change to the table of this name in family ip or ip6 of this network namespace; what happens until JavaScript gets to
-   * run is gathered. Transactions of this environment do not count, nor what packets do to dynamic sets, and other tables cost no call. Answers
-   * what ends it; it ends with the environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel refuses.
+   * Calls back on an external change to the table of this name in family ip or ip6 of this network namespace; changes are gathered until JavaScript runs.
+   * Transactions of this environment do not count, nor what packets do to dynamic sets, and other tables cost no call. Answers what ends it; it ends with the
+   * environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel refuses.
    */
   nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void;
   /**

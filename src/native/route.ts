@@ -30,7 +30,7 @@ export interface RouteChange {
 export interface RouteAddon {
   /** Addresses of a link, up or down, 4 or 16 bytes each; null when there is no such link. */
   linkAddresses(name: string): Promise<readonly Uint8Array[] | null>;
-  /** Of every link that has any, up or down, loopback included. */
+  /** The addresses of every link that has any, up or down, loopback included. */
   allAddresses(): Promise<readonly LinkAddresses[]>;
   /** Makes a link of type dummy, which is down; false: there is a link of that name, whatever it is. EOPNOTSUPP: the kernel has none of that type. */
   linkEnsureDummy(name: string): Promise<boolean>;

@@ -2,7 +2,7 @@ import type { NativeAddon } from './contract.js';
 
 export type Subsystem = keyof NativeAddon;
 
-/** By subsystem, every function it has. */
+/** Every function of each subsystem. */
 export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof NativeAddon[S], true>> } = {
   nftables: {
     nftCompile: true,

@@ -13,7 +13,7 @@ export interface TimeoutPolicy {
 
 /** Reject with ERR_NETLINK, with errno EINVAL where the kernel has no such policies. */
 export interface TimeoutsAddon {
-  /** Those of both families. */
+  /** The policies of both families. */
   timeoutList(): Promise<readonly TimeoutPolicy[]>;
   /** Makes the policy, or gives the one of this name other seconds, which flows that have it follow from their next packet on. */
   timeoutSet(policy: TimeoutPolicy): Promise<void>;
