@@ -22,7 +22,7 @@ export interface ClusterOptions {
   readonly take: (page: ObjectPage) => void;
 }
 
-/** ConfigMaps as kubeadm writes them. Of other keys nothing is known here. */
+/** ConfigMaps as kubeadm writes them. Other keys are unknown here. */
 const NAMESPACE = 'kube-system';
 const CONFIG_MAPS: readonly { readonly name: string; readonly keys: readonly string[] }[] = [
   { name: 'kubeadm-config', keys: ['ClusterConfiguration'] },
@@ -38,7 +38,7 @@ const OBJECTS: readonly Pick<Resource, 'kind' | 'apiVersion' | 'path'>[] = [
 
 /** Objects in an answer. */
 const PAGE_SIZE = '500';
-/** Of one answer. An object has 1.5 MiB at most, and few have a hundredth of that. */
+/** The limit of one answer. An object has 1.5 MiB at most, and few have a hundredth of that. */
 const MAX_ANSWER_BYTES = 256 << 20;
 const ANSWER_MS = 60_000;
 
@@ -155,7 +155,7 @@ async function get(
   }
 }
 
-/** Of a list; null: that was all of it. */
+/** The continuation of a list; null: that was all of it. */
 function continuationOf(list: Mapping | null): string | null {
   const metadata = isMapping(list?.['metadata']) ? list['metadata'] : {};
   const { continue: next } = metadata;

@@ -37,7 +37,7 @@ export interface Everything {
   /** What could not be read, and why. */
   readonly unreadable: readonly string[];
   readonly notes: readonly string[];
-  /** By file. */
+  /** Texts by file. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
@@ -49,7 +49,7 @@ export class Contents {
   readonly #notes: string[] = [];
   readonly #texts = new Map<string, string>();
   readonly #objects: Document[] = [];
-  /** Of objects, by what is named as their file. */
+  /** Findings of objects, by what is named as their file. */
   readonly #lists = new Map<string, FindingList>();
   readonly #names = new Interner();
 

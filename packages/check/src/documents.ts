@@ -24,15 +24,15 @@ export interface Document {
   readonly kind: string;
   /** Null for kinds that are not read by a table. */
   readonly section: Section | null;
-  /** Of the kind that the proxy reads itself. */
+  /** Set for the kind that the proxy reads itself. */
   readonly proxy: KubeProxyConfiguration | null;
-  /** Of API objects; of a list there is a document for each. */
+  /** Set for API objects; a list has a document for each. */
   readonly row: Row | null;
-  /** Of Nodes. */
+  /** Set for Nodes. */
   readonly kernel: KernelRelease | null;
 }
 
-/** Of one file, however many documents it has. */
+/** The limit of one file, however many documents it has. */
 const MAX_FINDINGS = 500;
 
 /** The content of one file. */
@@ -125,7 +125,7 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
   return [];
 }
 
-/** Of a `List` of anything, or of one kind, whose items may leave out what they are. */
+/** Reads the items of a `List` of anything, or of one kind, whose items may leave out their kind. */
 function readItems(
   { apiVersion, kind }: TypeMeta,
   items: readonly unknown[],

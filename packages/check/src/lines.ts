@@ -4,11 +4,11 @@ import { EVENT_ID, getScalarValue, parseEvents, YAMLException, type Event } from
 interface Node {
   /** Offset into the text; -1: nothing is written. */
   readonly at: number;
-  /** Of a scalar. */
+  /** The text of a scalar. */
   readonly text: string | null;
-  /** Of a mapping; keys that are no text are left out. */
+  /** The fields of a mapping; keys that are no text are left out. */
   readonly fields: readonly (readonly [key: string, keyAt: number, value: Node])[];
-  /** Of a sequence. */
+  /** The items of a sequence. */
   readonly items: readonly Node[];
 }
 

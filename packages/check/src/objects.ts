@@ -19,7 +19,7 @@ export function isObject({ apiVersion, kind }: TypeMeta): boolean {
 export interface ReadObject {
   /** Null where it cannot be used, or is not for the proxy. */
   readonly row: Row | null;
-  /** Of a Node. */
+  /** Set for a Node. */
   readonly kernel: KernelRelease | null;
 }
 

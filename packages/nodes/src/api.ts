@@ -25,7 +25,7 @@ export interface ProxySummary {
   readonly mode: string;
   readonly startedAt: string;
   readonly services: number;
-  /** Of Services, of all kinds. */
+  /** Problems of Services, of all kinds. */
   readonly problems: number;
 }
 
@@ -46,7 +46,7 @@ export interface NodesReport {
   readonly counts: Readonly<Record<NodeState, number>>;
   /** The worst first. */
   readonly nodes: readonly NodeRow[];
-  /** Of proxies that gave an answer, the most widespread first. */
+  /** Services of the proxies that gave an answer, the most widespread first. */
   readonly services: readonly ServiceAcross[];
 }
 
@@ -57,6 +57,6 @@ export interface Difference {
   readonly object: string;
   /** Version on the node; null: it does not hold it. */
   readonly held: string | null;
-  /** Of the API server; null: it is gone. */
+  /** The API server's version; null: it is gone. */
   readonly actual: string | null;
 }

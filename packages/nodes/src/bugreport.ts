@@ -13,7 +13,7 @@ export interface ReportedNodes {
   readonly context: string;
   /** Empty: all nodes. */
   readonly node: string;
-  /** Of the proxies' pods; empty: those of {@link POD_PLACE}. */
+  /** Namespace of the proxies' pods; empty: the one of {@link POD_PLACE}. */
   readonly namespace: string;
   readonly selector: string;
   /** What is written; empty: named after node and time, in this folder. */
@@ -22,7 +22,7 @@ export interface ReportedNodes {
 
 /** Nodes that are asked at a time: what they answered is in memory until it is written. */
 const AT_ONCE = 8;
-/** Of a node, for all of its parts. */
+/** The time of a node, for all of its parts. */
 const NODE_MS = 60_000;
 /** The plan of 250,000 endpoints takes some 20 MB. */
 const MOST_BYTES = 64 << 20;

@@ -18,7 +18,7 @@ export interface ClusterQuestion {
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON. */
   readonly body?: string;
-  /** Of the answer. */
+  /** The limit of the answer's size. */
   readonly maxBytes: number;
   readonly timeoutMs: number;
   /** Ends the request before that. */

@@ -11,7 +11,7 @@ export interface PodPlace {
   readonly selector: string;
 }
 
-/** Those of `deploy`: of the DaemonSet, of the one for Windows, and of the overlay for single nodes. */
+/** The pods of `deploy`: of the DaemonSet, of the one for Windows, and of the overlay for single nodes. */
 export const POD_PLACE: PodPlace = {
   namespace: 'kube-system',
   selector: 'k8s-app in (kube-proxy,kube-proxy-windows,pointsman)',
@@ -32,7 +32,7 @@ export interface ProxyPod {
 
 /** The objects of a resource that proxies read, as the API server holds them. */
 export interface ActualVersions {
-  /** By `namespace/name`. */
+  /** Versions by `namespace/name`. */
   readonly versions: ReadonlyMap<string, string>;
   readonly sums: readonly number[];
 }

@@ -105,7 +105,7 @@ const OUTPUTS = ['table', 'wide', 'text', 'json', 'yaml'] as const;
 
 interface Options {
   readonly kubeconfig: string;
-  /** Of the kubeconfig; empty: its current one. */
+  /** A context of the kubeconfig; empty: its current one. */
   readonly context: string;
   readonly place: PodPlace;
   /** Names of those to ask; empty: all. */

@@ -11,7 +11,7 @@ export interface NodeQuestion {
   /** Empty: as kubectl finds one. */
   readonly kubeconfig: string;
   readonly node: string;
-  /** Of the proxies' pods; empty: those of {@link POD_PLACE}. */
+  /** Namespace of the proxies' pods; empty: the one of {@link POD_PLACE}. */
   readonly namespace: string;
   readonly selector: string;
   readonly from: string;

@@ -30,7 +30,7 @@ export interface CheckedReason {
 const MAX_WORD_BYTES = 64;
 const MAX_TEXT_BYTES = 1024;
 const MAX_REASONS = 50;
-/** Of a namespace, a slash and a name. */
+/** The limit of a namespace, a slash and a name. */
 const MAX_KEY_BYTES = 512;
 
 const PROBLEMS = ['unplanned', 'quarantined', 'conflict'] as const satisfies readonly NodeProblem['problem'][];
@@ -53,7 +53,7 @@ export function readNodeAnswer(said: Mapping): CheckedAnswer {
     reasons: list(health['reasons']).slice(0, MAX_REASONS).map(readReason),
     pendingMs,
     held: readHeld(list(said['held'])),
-    // Those of a later release are of kinds that are not known here.
+    // Problems of a later release are of kinds that are unknown here.
     problems: problems.flatMap((problem) => problem ?? []),
     moreProblems: count(said['moreProblems']) + problems.filter((problem) => problem === null).length,
   };

@@ -36,9 +36,9 @@ type AskLimits = Pick<ClusterQuestion, 'maxBytes'> & { readonly signal: AbortSig
 export class ProxyAsker {
   /** What each pod was last found to speak. */
   private readonly schemes = new Map<string, Scheme>();
-  /** Pods whose proxies want to know who asks. */
+  /** Pods whose proxies authenticate their clients. */
   private readonly asking = new Set<string>();
-  /** Of the ServiceAccount, asked for once; resolves to null where there is none to be had. */
+  /** Token of the ServiceAccount, asked for once; resolves to null where there is none to be had. */
   private token: Promise<string | null> | null = null;
 
   constructor(private readonly api: ClusterApi) {}
@@ -107,7 +107,7 @@ export class ProxyAsker {
     return (this.token ??= this.requestToken(namespace));
   }
 
-  /** By TLS or without, whichever the pod speaks. */
+  /** Asks by TLS or without, whichever the pod speaks. */
   private async askEitherWay(
     pod: ProxyPod,
     page: string,

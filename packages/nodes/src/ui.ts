@@ -14,7 +14,7 @@ const FRESH_MS = 3000;
 
 export interface NodesPageParts {
   readonly look: () => Promise<NodesReport>;
-  /** Of the page's files. */
+  /** Folder of the page's files. */
   readonly folder?: string;
 }
 

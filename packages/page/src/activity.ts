@@ -29,7 +29,7 @@ interface Counted {
   readonly at: number;
   /** Numbers of the last syncs by family. */
   readonly syncs: readonly number[];
-  /** By Service; null: traffic is not counted. */
+  /** Traffic by Service; null: traffic is not counted. */
   readonly traffic: ReadonlyMap<string, Sums> | null;
 }
 
@@ -143,7 +143,7 @@ function sumsOf(ports: Ports): ReadonlyMap<string, Sums> {
 
 const NOTHING: Sums = { connections: 0, bytes: 0, refused: 0 };
 
-/** Of each Service with traffic. What is counted anew, as a Service that came back, counts from 0. */
+/** The difference for each Service with traffic. A Service whose count began anew, because it came back, counts from 0. */
 function* differences(before: Counted, now: Counted): IterableIterator<readonly [key: string, more: Sums]> {
   for (const [key, after] of now.traffic ?? []) {
     const old = before.traffic?.get(key) ?? NOTHING;

@@ -23,7 +23,7 @@ export type * from '../../../src/serve/service-answers.js';
  * Anything but 200 carries an {@link ApiError}. Times are RFC 3339, durations milliseconds unless the name has another unit.
  */
 
-/** By path, relative to the page: what is asked for in the query, and what comes back. */
+/** By path, relative to the page: the query, and the answer. */
 export interface Api {
   readonly 'api/overview': { readonly query: NoQuery; readonly answer: Overview };
   readonly 'api/services': { readonly query: ServicesQuery; readonly answer: ServicesPage };
@@ -46,9 +46,9 @@ export interface ApiError {
 // ---- Overview: small, and sent whole whenever it changes.
 
 export interface Overview {
-  /** Of the process, our own. */
+  /** Release of the process, our own. */
   readonly release: string;
-  /** Of Kubernetes, as --version reports it. */
+  /** Version of Kubernetes, as --version reports it. */
   readonly version: string;
   readonly mode: string;
   readonly node: string;
@@ -158,7 +158,7 @@ export interface Observed {
 /** The last 15 minutes, as far as the page was open or was open within them. Columns have one number a step, the latest last. */
 export interface Activity {
   readonly stepSeconds: number;
-  /** Of the last step. Null: there is none yet. */
+  /** The end of the last step. Null: there is none yet. */
   readonly endedAt: string | null;
   /** The longest sync that ended in the step, in milliseconds; null: none ended. */
   readonly syncMs: readonly (number | null)[];
@@ -168,7 +168,7 @@ export interface Activity {
   readonly connections: readonly (number | null)[];
   /** Packets refused or dropped by this node's rules; null: they were not counted. */
   readonly refused: readonly (number | null)[];
-  /** Of the last step, the busiest first; null: traffic is not counted. */
+  /** The busiest Services of the last step, the busiest first; null: traffic is not counted. */
   readonly busiest: readonly BusyService[] | null;
 }
 
@@ -184,13 +184,13 @@ export interface BusyService {
 // ---- History.
 
 export interface History {
-  /** Of both families, latest first, at most 64 for each. */
+  /** Syncs of both families, latest first, at most 64 for each. */
   readonly syncs: readonly Sync[];
   /** Since the start, slowest first; those that compare everything do not count. */
   readonly slowest: readonly Sync[];
   /** Latest first, at most 32 for each family. */
   readonly repairs: readonly Repair[];
-  /** Of each family the last failed sync, if there was one. */
+  /** The last failed sync of each family, if there was one. */
   readonly failures: readonly Failure[];
   readonly latency: readonly LatencyHistogram[];
 }
@@ -223,7 +223,7 @@ export interface Repair {
   readonly number: number;
   readonly family: IpFamily;
   readonly at: string;
-  /** Who did the damage, as `nft[1234]`; null: not known. */
+  /** The author of the external change, as `nft[1234]`; null: not known. */
   readonly process: string | null;
   /** How many differences there were. */
   readonly differences: number;
@@ -255,7 +255,7 @@ export interface LatencyHistogram {
 // ---- Configuration.
 
 export interface Configuration {
-  /** Of the document in force, every field by its path, such as `nftables.syncPeriod`. */
+  /** Every field of the document in force by its path, such as `nftables.syncPeriod`. */
   readonly fields: readonly ConfigurationField[];
   /** Settings that do not do what one may think, one sentence each; those of a field are at the field as well. */
   readonly warnings: readonly string[];
@@ -302,7 +302,7 @@ export interface LiveSnapshot {
 
 /** Services whose object, slices or problems changed; ask again for what is shown of them. */
 export interface ServicesChanged {
-  /** By key, at most 200; with `more` any other may have changed, too. */
+  /** Services by key, at most 200; with `more` any other may have changed, too. */
   readonly keys: readonly string[];
   readonly more: boolean;
   /** Some came or went: rows of lists have moved. */

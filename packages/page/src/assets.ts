@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.webmanifest': 'application/manifest+json',
 };
 
-/** By name; those of other types are left out. Without the folder there are none. */
+/** Files by name; those of other types are left out. Without the folder there are none. */
 export async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return [];

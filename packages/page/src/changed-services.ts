@@ -63,7 +63,7 @@ export class ChangedServices {
     if (keys.length === 0 && !more && !this.membership) return null;
     const { membership } = this;
     for (const key of keys) this.changed.delete(key);
-    // Those that a plan left to a later one may be among them.
+    // Services that a plan left to a later one may be among them.
     if (more && deferred.size === 0) this.others = null;
     this.membership = false;
     return { keys, more, membership };

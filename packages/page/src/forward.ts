@@ -7,7 +7,7 @@ import { serveOnLoopback } from './loopback.js';
 
 /** What of a question is passed on. */
 const PASSED = ['accept', 'if-none-match', 'sec-fetch-site'] as const;
-/** Of the connections that a status socket has. */
+/** The share of the connections that a status socket has. */
 const MAX_SOCKETS = 24;
 
 /**

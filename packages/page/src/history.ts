@@ -21,12 +21,12 @@ export async function history(running: RunningProcess): Promise<History> {
   };
 }
 
-/** Those with a higher number, latest first. */
+/** Syncs with a higher number, latest first. */
 export function syncsSince({ family, history: told }: FamilyView, number: number): readonly Sync[] {
   return told.recent(told.syncs - number).map((record) => ({ ...record, family }));
 }
 
-/** Those with a higher number, latest first. */
+/** Repairs with a higher number, latest first. */
 export function repairsSince({ family, history: { recentlyRepaired } }: FamilyView, number: number): readonly Repair[] {
   return recentlyRepaired.filter((record) => record.number > number).map((record) => ({ ...record, family }));
 }

@@ -177,7 +177,7 @@ export class Live {
 interface Told {
   readonly at: number;
   readonly overview: Overview;
-  /** Of what of the overview is news. */
+  /** The part of the overview that counts as news. */
   readonly signature: string;
   /** Numbers of the last ones by family. */
   readonly syncs: readonly number[];

@@ -15,7 +15,7 @@ export interface NodeAnswer {
   readonly pendingMs: number | null;
   /** What is held of the API server, by resource; empty: nothing is read from there. */
   readonly held: readonly HeldResource[];
-  /** Of Services, {@link MAX_NODE_PROBLEMS} at most. */
+  /** Problems of Services, {@link MAX_NODE_PROBLEMS} at most. */
   readonly problems: readonly NodeProblem[];
   readonly moreProblems: number;
 }
@@ -40,6 +40,6 @@ export const MAX_NODE_PROBLEMS = 200;
 
 /** GET `api/versions?resource=…&part=…`: one part of a digest. */
 export interface VersionsAnswer {
-  /** By `namespace/name`. */
+  /** Versions by `namespace/name`. */
   readonly versions: Readonly<Record<string, string>>;
 }

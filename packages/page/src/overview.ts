@@ -24,7 +24,7 @@ export function overview(running: RunningProcess): Overview {
   };
 }
 
-/** Of the process. */
+/** The start of the process. */
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1000).toISOString();
 
 /** The wall time of a moment on the clock of the progress. */
@@ -177,7 +177,7 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
   ];
 }
 
-/** Of Services that are not, or not in full, as they should be. */
+/** Problems of Services that are not, or not in full, as they should be. */
 function ofServices({ table }: Pick<FamilyView, 'table'>, running: RunningProcess): readonly HealthReason[] {
   const { family } = table;
   const aside = running.progress.of(family)?.aside ?? [];

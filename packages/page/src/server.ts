@@ -25,7 +25,7 @@ import { SERVICE_PROBLEMS } from './service-problems.js';
 import { Triage } from './triage.js';
 
 export interface PageServerParts extends OpenPageParts {
-  /** Of the page's files. */
+  /** Folder of the page's files. */
   readonly folder: string;
 }
 

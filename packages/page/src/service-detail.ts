@@ -27,11 +27,11 @@ import { AskedWrongly, type PageQuery } from './query.js';
 
 /** How many endpoints of a group, frontends and slices come with the Service. */
 const ROWS = 100;
-/** Of so many ports endpoints come with it: each port's are all looked at. */
+/** The most ports whose endpoints are listed: each port's are all looked at. */
 const GROUPED_PORTS = 20;
 const PORTS = 500;
 const LEFT_OUT = 50;
-/** Of others that claim a frontend. */
+/** The most other Services that are listed for a claimed frontend. */
 const CLAIMS = 10;
 
 /** @throws AskedWrongly */
@@ -48,7 +48,7 @@ function requireService({ snapshot }: RunningProcess, key: ObjectKey): ServiceRo
  */
 export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceDetail {
   const service = requireService(running, key);
-  // Who looks again learns of what came since.
+  // The next request gets what came since.
   void running.attempts?.ask();
   const { namespace, name, type, creationTime, ports } = service;
   const { clusterIPs, externalIPs, loadBalancerIngress, loadBalancerSourceRanges, affinitySeconds } = service;

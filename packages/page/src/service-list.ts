@@ -71,7 +71,7 @@ function hasProblem(problems: readonly ServiceProblem[], wanted: ListQuery['prob
   return wanted === 'only' ? problems.length > 0 : problems.includes(wanted);
 }
 
-/** Of one sort all are numbers, or all are texts. */
+/** The ranks of one sort are all numbers, or all texts. */
 type Rank = (key: ObjectKey) => number | string;
 
 /** The smallest first. */
@@ -122,7 +122,7 @@ function packedAddresses({ addresses, count, family }: EndpointSliceRow): readon
   return Array.from({ length: count }, (_, index) => order + addresses.slice(index * size, (index + 1) * size));
 }
 
-/** Those of one rank stay in their order. */
+/** Keys of one rank stay in their order. */
 async function sorted(keys: readonly ObjectKey[], rank: Rank): Promise<readonly ObjectKey[]> {
   const ranked: { readonly key: ObjectKey; readonly rank: ReturnType<Rank> }[] = [];
   const all = keys.slice();

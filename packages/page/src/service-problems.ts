@@ -31,7 +31,7 @@ export class ServiceProblems {
     }
   }
 
-  /** Of a Service, the worst first. */
+  /** Problems of a Service, the worst first. */
   of(key: ObjectKey): readonly ServiceProblem[] {
     const planned = this.planned(key);
     const found = this.found.get(key);
@@ -40,7 +40,7 @@ export class ServiceProblems {
     return SERVICE_PROBLEMS.filter((each) => planned.has(each) || found?.has(each) === true);
   }
 
-  /** Those that have something that does not follow from their own objects. */
+  /** Services with a problem that does not follow from their own objects. */
   get told(): ReadonlyMap<ObjectKey, ReadonlySet<ServiceProblem>> {
     return this.found;
   }

@@ -21,7 +21,7 @@ export interface TriageParts {
   readonly order: ServiceOrder;
 }
 
-/** What is wrong, by kind. One look serves all who ask before something changes. */
+/** What is wrong, by kind. One look serves all requests before something changes. */
 export class Triage {
   private readonly activity: RecentActivity;
   private counted: Kept<readonly ProblemCount[]> | null = null;

@@ -8,14 +8,14 @@ export type Stage = 'RequestReceived' | 'ResponseStarted' | 'ResponseComplete' |
 
 /** What of a request is written down, and when. */
 export interface AuditVerdict {
-  /** Of audit.k8s.io; no body is recorded at any. */
+  /** A level of audit.k8s.io; no body is recorded at any. */
   readonly level: string;
   readonly omitted: ReadonlySet<string>;
 }
 
 /** What rules look at. */
 export interface AuditedRequest {
-  /** Null: it is not known who asks. */
+  /** Null: the user is unknown. */
   readonly user: User | null;
   /** The method in small letters. */
   readonly verb: string;

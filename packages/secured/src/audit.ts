@@ -22,7 +22,7 @@ export interface AuditOptions {
 /** The events of one request. */
 export interface AuditedExchange {
   /**
-   * Who asks is known; from here on it is written down when it has been answered, too.
+   * The user is known; from here on the answer is written down, too.
    *
    * @returns false when it must not be answered, as it could not be written down.
    */
@@ -38,7 +38,7 @@ export interface AuditedExchange {
 
 const NOTHING = (): void => undefined;
 
-/** Of requests that are not audited. */
+/** For requests that are not audited. */
 export const UNAUDITED: AuditedExchange = {
   identified: () => Promise.resolve(true),
   unidentified: () => Promise.resolve(),
@@ -63,7 +63,7 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** Writes down who asked for what and what became of it, as a policy sets it. */
+/** Writes down the user, the request and the result, as a policy sets it. */
 export class Audit {
   constructor(private readonly options: AuditOptions) {}
 
@@ -185,7 +185,7 @@ class Exchange implements AuditedExchange {
     });
   }
 
-  /** Who shares the room for Events with others: a user who is known, or else an address, of IPv6 the network of 64 bits that one host may have whole. */
+  /** The client that shares the room for Events with others: a known user, or else an address; for IPv6 the network of 64 bits that one host may own. */
   get #client(): string {
     const user = this.#user;
     if (user !== null && !user.groups.includes('system:unauthenticated')) return `user ${user.name}`;

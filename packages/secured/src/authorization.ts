@@ -37,7 +37,7 @@ export function verbOf(method: string): string {
   return VERBS.get(method) ?? method.toLowerCase();
 }
 
-/** Of one user, so that no user can exhaust what others need. */
+/** The limit of one user, so that no user can exhaust what others need. */
 const PER_SECOND = 5;
 const AT_ONCE = 20;
 
@@ -46,7 +46,7 @@ export type Opinion = Decision | { readonly type: 'nothing'; readonly why: strin
 
 export interface AccessReviewsOptions {
   readonly reviews: Reviews;
-  /** Of authorization.k8s.io. */
+  /** A version of authorization.k8s.io. */
   readonly version: ReviewVersion;
   /** How long it counts that a user may, and that it may not, in milliseconds. */
   readonly authorizedTtl: number;

@@ -20,7 +20,7 @@ export interface CertificatesOptions extends Omit<SelfSignedOptions, 'directory'
 interface Pair {
   readonly certificate: string;
   readonly key: string;
-  /** Those that it is for. */
+  /** The names that it is for. */
   readonly names: readonly string[];
   /** When it ends, in milliseconds since the epoch. */
   readonly endsAt: number;
@@ -29,7 +29,7 @@ interface Pair {
 /** What changed. */
 export interface Changes {
   readonly contexts: boolean;
-  /** Who was let in by the former ones has to show its certificate again. */
+  /** A client that was let in by the former ones has to show its certificate again. */
   readonly authorities: boolean;
 }
 
@@ -74,7 +74,7 @@ export class Certificates {
     return this.contextOptions(this.main.current);
   }
 
-  /** For who asks for a name; null: as for others. The same name twice: the first. */
+  /** The certificate for a client that asks for a name; null: the default one. The same name twice: the first. */
   forName(name: string): SecureContext | null {
     const wanted = name.toLowerCase();
     const wildcard = wanted.replace(/^[^.]*/, '*');

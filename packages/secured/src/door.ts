@@ -33,7 +33,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** New connections, each of which costs about a millisecond of the thread that also follows the cluster. */
 const HANDSHAKES_PER_SECOND = 50;
 const HANDSHAKES_AT_ONCE = 200;
-/** Of them for one address, so that one client does not use up what others need. */
+/** The limit of one address, so that one client does not use up what others need. */
 const ADDRESS_HANDSHAKES_PER_SECOND = 10;
 const ADDRESS_HANDSHAKES_AT_ONCE = 50;
 

@@ -17,12 +17,12 @@ export interface FollowedOptions<T> {
 /** What is made of files, and made anew when they change; where they cannot be used, what was made last stays. */
 export class Followed<T> {
   private held: { readonly texts: readonly string[]; readonly made: T } | null = null;
-  /** Those that cannot be used, and why; reported once. */
+  /** Files that cannot be used, and why; reported once. */
   private problem = '';
 
   constructor(private readonly options: FollowedOptions<T>) {}
 
-  /** To be asked for after {@link open}. */
+  /** Available after {@link open}. */
   get current(): T {
     if (this.held === null) throw new TypeError(`${this.options.flag} has not been read`);
     return this.held.made;

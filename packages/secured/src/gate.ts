@@ -31,7 +31,7 @@ export class Gate {
     const exchange = audit?.begin(request, response) ?? UNAUDITED;
     try {
       const refusal = await this.judge(request, exchange);
-      // Who asked may have gone meanwhile.
+      // The client may have gone meanwhile.
       if (response.destroyed) return;
       if (refusal === null) {
         const failure = await pages(request, response);

@@ -7,7 +7,7 @@ import { IssuerKeys } from './issuer-keys.js';
 import { unavailable } from './reviews.js';
 import { NOBODY, type Identity } from './user.js';
 
-/** Those of public keys alone: with a shared secret, or none, every verifier can sign. */
+/** Algorithms of public keys alone: with a shared secret, or none, every verifier can sign. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'];
 /** Clocks of issuers may be ahead or behind. In seconds. */
 const SKEW_SECONDS = 10;

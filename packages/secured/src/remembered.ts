@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/base/clock.js';
 
-/** Of each kind; who has more to ask is forgotten first. */
+/** The limit of each kind; beyond it the longest unused answer is forgotten. */
 const CAPACITY = 1024;
 
 /** Answers that hold for a while. Concurrent callers of the same key get the same answer, also while it is being found out. */

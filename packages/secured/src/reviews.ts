@@ -31,7 +31,7 @@ export interface ReviewsOptions {
   readonly observer: DoorObserver;
   /** Only tests and webhooks have another than 5 s. */
   readonly reviewTimeoutMs?: number;
-  /** Who is asked, as messages name it, and the path for it where it is no API server. */
+  /** The server that is asked, as messages name it, and the path for it where it is no API server. */
   readonly webhook?: { readonly name: string; readonly path: string };
 }
 

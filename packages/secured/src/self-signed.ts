@@ -24,7 +24,7 @@ const MAX_ADDRESSES = 32;
 export interface SelfSignedOptions {
   readonly directory: string;
   readonly nodeName: string;
-  /** Those that this node has now. */
+  /** The addresses that this node has now. */
   readonly addresses: () => readonly IPAddress[];
   /** Milliseconds since the epoch. */
   readonly now: () => number;

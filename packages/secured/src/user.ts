@@ -1,4 +1,4 @@
-/** Who asks, in the terms of authentication.k8s.io. */
+/** The client of a request, in the terms of authentication.k8s.io. */
 export interface User {
   readonly name: string;
   /** Empty: none is known. */
@@ -29,7 +29,7 @@ export type Identity =
 export interface Unavailable {
   readonly type: 'unavailable';
   readonly status: 429 | 503;
-  /** For who asks: nothing about this side but what it is to do. */
+  /** For the client: nothing about this side but what the client can do. */
   readonly why: string;
 }
 

@@ -9,7 +9,7 @@ import { Reviews, unavailable } from './reviews.js';
 import type { Unavailable } from './user.js';
 
 export interface WebhooksOptions {
-  /** To the API server that is read from; null: there is none just now. */
+  /** The connection to the API server that is read from; null: there is none just now. */
   readonly api: () => ApiConnection | null;
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   readonly clock: Clock;
@@ -20,7 +20,7 @@ export interface WebhooksOptions {
 interface Webhook {
   readonly settings: WebhookSettings;
   readonly reviews: AccessReviews;
-  /** Of its own. */
+  /** The webhook's own connection. */
   readonly connection: ApiConnection | null;
 }
 

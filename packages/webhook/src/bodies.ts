@@ -5,7 +5,7 @@ import type { Clock } from '../../../src/base/clock.js';
 export type ReadBody = Buffer | 'too-large' | 'late' | 'no-room';
 
 export interface BodyLimits {
-  /** Of one body, and of all that are not whole yet. */
+  /** The limits of one body, and of all incomplete ones. */
   readonly maxBytes: number;
   readonly maxPendingBytes: number;
   /** From the request's head to the end of its body. */

@@ -67,7 +67,7 @@ class Informer {
       this.retryMs = FIRST_RETRY_MS;
       cluster.listed(kind);
     };
-    // Of a Watch it calls this function alone.
+    // The informer calls only this function of a Watch.
     const watch = new EventStream(connection, onListed) as Pick<Watch, 'watch'> as Watch;
     this.informer = new ListWatch(PATHS[kind], watch, () => this.list(), false);
     const put = (object: KubernetesObject): void => {
@@ -141,7 +141,7 @@ class EventStream {
     this.onListed();
     const controller = new AbortController();
     const ended = (error: unknown): void => {
-      // Who ended it knows.
+      // The caller that ended it knows.
       if (!controller.signal.aborted) done(error);
     };
     this.follow(path, String(query['resourceVersion'] ?? ''), callback, controller.signal).then(() => {

@@ -56,7 +56,7 @@ export class ObservedCluster {
     this.missing.delete(kind);
   }
 
-  /** An object that is there. Of one that cannot be used the last version that could be stays, as on nodes. */
+  /** Stores an object. If it cannot be used, the last usable version stays, as on nodes. */
   put(kind: ObservedKind, object: unknown): void {
     try {
       const { ref, row } = translate(kind, object, this.names);

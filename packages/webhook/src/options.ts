@@ -18,7 +18,7 @@ export interface WebhookOptions {
   readonly clientCaFile: string | null;
   /** Path of a `ServicePolicy`; null: the defaults. */
   readonly policyFile: string | null;
-  /** Of Services, beside those of ServiceCIDRs. */
+  /** Ranges of Services, beside those of ServiceCIDRs. */
   readonly serviceRanges: readonly IPPrefix[];
   /** As the proxies' flag has it. */
   readonly maxFrontends: number;

@@ -12,7 +12,7 @@ const VALIDATE = '/validate';
 /** Two objects of the greatest size that the API server stores, and what is around them. */
 const MAX_BODY_BYTES = 4 << 20;
 const TOO_LARGE = `a review has at most ${MAX_BODY_BYTES} bytes`;
-/** Of all reviews that are not whole yet. */
+/** The limit of all incomplete reviews. */
 const MAX_PENDING_BYTES = 16 << 20;
 /** For a review to come. The API server waits three seconds for the answer, and sends a review in one go. */
 const BODY_DEADLINE_MS = 1000;
@@ -51,7 +51,7 @@ export class ReviewPages {
       else this.review(body, response);
       return null;
     } catch (error) {
-      // Who asked has gone.
+      // The client has gone.
       if (response.destroyed || !request.complete) return null;
       this.options.log.error(error, 'a review cannot be answered');
       refuse(response, 500, 'internal error');

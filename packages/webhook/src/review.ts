@@ -19,7 +19,7 @@ export interface AdmissionRequest {
   readonly subResource: string;
   readonly namespace: string;
   readonly name: string;
-  /** Who asked the API server. */
+  /** The user who asked the API server. */
   readonly user: string;
   /** Nothing of it will be kept. */
   readonly dryRun: boolean;

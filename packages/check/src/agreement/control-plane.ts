@@ -16,7 +16,7 @@ function argumentsOf(documents: readonly Document[], component: string, name: st
 }
 
 const MANAGER = 'KubeControllerManagerConfiguration';
-/** Of the node agent, when nothing is set. */
+/** The node agent's default. */
 const POSTED_EACH = '10s';
 
 /** A node is given up when it has not reported for a while, so it has to report more often than that. */

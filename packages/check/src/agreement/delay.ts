@@ -36,7 +36,7 @@ function longest(places: readonly Place[]): Place | null {
   );
 }
 
-/** Of the controllers whose slices node proxies read. */
+/** The controllers whose slices node proxies read. */
 const CONTROLLERS = [
   ['EndpointSliceController', 'EndpointUpdatesBatchPeriod'],
   ['EndpointSliceMirroringController', 'MirroringEndpointUpdatesBatchPeriod'],

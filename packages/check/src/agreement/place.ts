@@ -29,7 +29,7 @@ export function printDocument({ file, document }: Document): string {
   return document === null ? file : `${file}, document ${document}`;
 }
 
-/** Of a duration; 0 for text that is none. */
+/** The milliseconds of a duration; 0 for text that is none. */
 export function millisecondsOf(text: string): number {
   const duration = parseDuration(text);
   return duration === null ? 0 : durationMilliseconds(duration);

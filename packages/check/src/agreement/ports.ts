@@ -15,7 +15,7 @@ interface Listener extends Place {
   readonly port: number;
 }
 
-/** Of Linux, when nothing is set. */
+/** The default range of Linux. */
 const EPHEMERAL = { first: 32_768, last: 60_999 };
 
 /** Each listener is compared with all others. One run never has the files of more nodes. */

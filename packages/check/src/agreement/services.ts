@@ -39,7 +39,7 @@ function repeated(objects: readonly ObjectDocument[]): readonly Finding[] {
   });
 }
 
-/** Of two Services that claim the same, the one that does not get it is reported. */
+/** Reports the Service that does not get its claim, of two that claim the same. */
 function wrongClaims(objects: readonly ObjectDocument[]): readonly Finding[] {
   const store = new Store();
   const writer = store.register('files');

@@ -31,7 +31,7 @@ const above0 = scalar('duration above 0');
 const count = int(1);
 const port = int(0, 65_535);
 
-/** Of whatever serves and logs. */
+/** Flags of every component that serves and logs. */
 const COMPONENT: Flags = {
   ...flags(bool, 'contention-profiling disable-http2-serving help log-text-split-stream permit-address-sharing'),
   ...flags(bool, 'permit-port-sharing profiling'),
@@ -60,7 +60,7 @@ const COMPONENT: Flags = {
   vmodule: map(int(0)),
 };
 
-/** Of whatever asks the API server, and asks it who others are. */
+/** Flags of every component that asks the API server, also for the identity of its clients. */
 const CLIENT: Flags = {
   ...flags(bool, 'authentication-skip-lookup authentication-tolerate-lookup-failure leader-elect'),
   ...flags(

@@ -263,7 +263,7 @@ const REQUIREMENT = struct(
   }),
 );
 
-/** Of nodes' fields there is only the name. */
+/** The only field of nodes is the name. */
 const FIELD = struct({
   key: required(oneOf('metadata.name')),
   operator: required(oneOf('In', 'NotIn')),

@@ -92,7 +92,7 @@ export class Inquiry<P extends Path> {
 }
 
 export interface Asked<Answer> {
-  /** To the question as it is now; while that is on its way null. An answer to the same question stays until there is a newer one. */
+  /** The answer to the present question; null while that is on its way. An answer to the same question stays until there is a newer one. */
   readonly answer: Answer | null;
   readonly error: string | null;
 }

@@ -48,7 +48,7 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${number(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** Of a second: small ones with a digit after the point. */
+/** A rate per second: small ones with a digit after the point. */
 export function rate(perSecond: number): string {
   return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : number(Math.round(perSecond));
 }

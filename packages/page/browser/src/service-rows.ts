@@ -17,7 +17,7 @@ export interface ServiceRows {
   readonly isCurrent: boolean;
   /** Undefined: on its way. */
   readonly row: (index: number) => ServiceSummary | undefined;
-  /** Of a Service among the rows that are known; -1: it is not. Another function when there are other rows. */
+  /** The place of a Service among the known rows; -1: it is not there. Another function when there are other rows. */
   readonly indexOf: (key: string) => number;
   readonly error: string | null;
   /** The rows that are in sight: [first, end). */
