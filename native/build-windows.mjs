@@ -15,7 +15,7 @@ const require = createRequire(import.meta.url);
 const project = join(import.meta.dirname, '..');
 const output = join(project, 'build-windows');
 const bin = process.env.MINGW ?? '';
-/** Of Debian. */
+/** The package of Debian. */
 const PACKAGE = 'g++-mingw-w64-x86-64-posix';
 const tool = (name) => (bin === '' ? name : join(bin, name));
 const compiler = tool('x86_64-w64-mingw32-g++-posix');

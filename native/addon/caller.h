@@ -9,7 +9,7 @@
 
 namespace pointsman::addon {
 
-/// Calls a function of JavaScript from other threads with what these saw; several that come before JavaScript gets to run are one call. It alone does not
+/// Calls a function of JavaScript from other threads with what these saw; several that come before JavaScript runs are one call. It alone does not
 /// keep the process alive. To be made and destroyed on the JS thread, when no other thread uses it any more.
 template <typename Change, Napi::Value (*to_value)(Napi::Env, const Change&)>
 class Caller {

@@ -20,7 +20,7 @@ using netlink::ByteView;
 
 constexpr std::size_t kTcpHeader = 20;
 constexpr std::uint8_t kTimeToLive = 64;
-/// Of a packet that it may be sent at once and need not be.
+/// The packet is sent at once or not at all.
 constexpr int kAtOnce = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 class RawSocket {

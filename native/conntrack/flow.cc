@@ -148,7 +148,7 @@ bool decode_counters(ByteView attributes, Carried& carried) {
   return !reader.malformed();
 }
 
-/// Of TCP and of SCTP the same.
+/// The same value for TCP and SCTP.
 constexpr std::uint16_t kStateAttribute = CTA_PROTOINFO_TCP_STATE;
 static_assert(kStateAttribute == static_cast<std::uint16_t>(CTA_PROTOINFO_SCTP_STATE));
 

@@ -16,7 +16,7 @@ using netlink::Result;
 using netlink::Socket;
 using netlink::Status;
 
-/// To be woken for each flow would cost more than to read it.
+/// A wakeup for each flow would cost more than reading it.
 constexpr std::chrono::milliseconds kGather{50};
 
 /// What came on top of `before`. Counters may have been reset, by another program that lists and clears.
@@ -128,7 +128,7 @@ Result<FlowSums> FlowCounter::take(Socket& socket) {
   locked([this] { ledger_.begin_listing(); });
   std::uint32_t sequence = 0;
   Status listed = netlink::Done{};
-  // To see a flow twice counts nothing twice.
+  // A flow that is seen twice is counted once.
   for (int attempt = 0; attempt <= Socket::kMaxRestarts; ++attempt) {
     listed = socket.dump(encode_list_all(++sequence), [&](const Message& message) -> Status {
       auto flow = decode_translated(message);

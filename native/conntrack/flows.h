@@ -29,7 +29,7 @@ struct FlowDeletion {
 /// Why a flow stayed.
 struct FlowDeletionError {
   netlink::Error error;
-  /// Of the first flow refused; nothing when the exchange itself failed.
+  /// The index of the first flow refused; nothing when the exchange itself failed.
   std::optional<std::size_t> index;
 };
 

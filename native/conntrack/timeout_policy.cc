@@ -24,7 +24,7 @@ void begin_policy(MessageWriter& writer, std::uint16_t command, std::uint16_t fl
   writer.begin_message(policy_message(command), static_cast<std::uint16_t>(NLM_F_REQUEST | flags), sequence, AF_UNSPEC);
 }
 
-/// By attribute; false when one is malformed.
+/// Reads the seconds by attribute; false when one is malformed.
 bool read_seconds(const Attribute& data, std::vector<std::uint32_t>& seconds) {
   AttributeReader reader(data.payload);
   while (const auto attribute = reader.next()) {

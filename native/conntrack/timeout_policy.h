@@ -19,7 +19,7 @@ struct TimeoutPolicy {
   Family family = Family::kIPv4;
   /// IPPROTO_*
   std::uint8_t protocol = 0;
-  /// Of each state, in the order of the protocol's attributes, which count from 1.
+  /// The seconds of each state, in the order of the protocol's attributes, which count from 1.
   std::vector<std::uint32_t> seconds;
 };
 

@@ -13,7 +13,7 @@ struct Name {
   const char* meaning;
 };
 
-/// Those of winerror.h that HNS, its DLLs and the service manager are known to answer.
+/// The codes of winerror.h that HNS, its DLLs and the service manager are known to answer.
 constexpr std::array kNames{
     Name{0x80004001, "E_NOTIMPL", "not implemented"},
     Name{0x80004002, "E_NOINTERFACE", "no such interface"},

@@ -46,11 +46,11 @@ struct Creation {
   bool comments = false;
   /// Whether packets that match an element are counted.
   bool counters = false;
-  /// Of `kPort`.
+  /// The range of `kPort`.
   Ports ports;
 };
 
-/// Of elements; empty where none has one.
+/// The comments of elements; empty where none has one.
 using Comments = std::vector<std::optional<std::string>>;
 
 /// Elements to add to a set, or to delete from one.

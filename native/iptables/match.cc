@@ -12,7 +12,7 @@ namespace pointsman::iptables {
 
 namespace {
 
-/// Of what is asked for: a match, and no target.
+/// Asks for a match, not for a target.
 constexpr std::uint32_t kMatch = 0;
 
 }  // namespace

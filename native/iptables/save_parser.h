@@ -21,13 +21,13 @@ struct CountedRule {
 struct ChainListing {
   std::string table;
   std::string name;
-  /// Of a built-in chain.
+  /// The policy of a built-in chain.
   std::optional<std::string> policy;
   std::uint32_t rule_count = 0;
   std::string digest;
   /// Where they are kept: of built-in chains, and of those the parser was asked for.
   std::optional<std::vector<std::string>> rules;
-  /// Of the same chains, where counts are read.
+  /// The counted rules of the same chains, where counts are read.
   std::vector<CountedRule> counted;
 };
 
@@ -59,7 +59,7 @@ class SaveParser {
   std::size_t line_number_ = 0;
   std::optional<std::string> table_;
   std::vector<Chain> chains_;
-  /// Of the current table.
+  /// The chains of the current table.
   std::unordered_map<std::string, std::size_t> by_name_;
   std::optional<std::string> complaint_;
 };

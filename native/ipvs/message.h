@@ -27,7 +27,7 @@ struct ServiceState {
   std::string scheduler;
   /// IP_VS_SVC_F_*, without those of the kernel's own.
   std::uint32_t flags = 0;
-  /// Of persistence, in seconds.
+  /// The timeout of persistence, in seconds.
   std::uint32_t timeout = 0;
   /// Bits of a client's address that persistence looks at.
   std::uint32_t prefix_length = 0;
@@ -40,7 +40,7 @@ struct ListedService {
 
 /// A destination as the kernel reports it.
 struct Destination {
-  /// Of its service's family; empty when it is of the other.
+  /// An address of its service's family; empty when it is of the other.
   netlink::Bytes address;
   std::uint16_t port = 0;
   std::uint32_t weight = 0;

@@ -29,7 +29,7 @@ using netlink::Step;
 
 /// There while ip_vs is loaded.
 constexpr const char* kServices = "/proc/net/ip_vs";
-/// Of requests that are alone on their way.
+/// The sequence number of requests that are sent alone.
 constexpr std::uint32_t kSequence = 1;
 
 bool is_loaded() { return access(kServices, F_OK) == 0; }

@@ -14,9 +14,9 @@ namespace pointsman::netlink {
 
 /// What the kernel refused of a list of operations that do not depend on each other.
 struct Refusal {
-  /// Of the operation.
+  /// The index of the operation.
   std::uint32_t index = 0;
-  /// Of what was refused in it, where it consists of several.
+  /// The refused element, where the operation consists of several.
   std::optional<std::uint32_t> element;
   /// In words.
   std::string object;
@@ -26,7 +26,7 @@ struct Refusal {
 /// What became of such a list.
 struct Applied {
   std::vector<Refusal> refusals;
-  /// Of the messages that were sent, their headers included.
+  /// The size of the messages that were sent, their headers included.
   std::size_t bytes = 0;
 };
 

@@ -48,7 +48,7 @@ struct Datatype {
 const Datatype& datatype(TypeName type);
 /// A type a set may be declared with, by nft's name; null for others.
 const Datatype* declared_type(std::string_view name);
-/// By nft's number; null for types this addon does not know.
+/// The type by nft's number; null for types this addon does not know.
 const Datatype* type_of_id(std::uint32_t id);
 
 /// The components of a concatenation's type number, in order; nothing when one is unknown.

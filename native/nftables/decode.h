@@ -25,7 +25,7 @@ struct ListedElement {
   std::optional<ByteView> data;
   std::optional<Verdict> verdict;
   std::optional<std::string> comment;
-  /// Of its counter.
+  /// The packets of its counter.
   std::optional<std::uint64_t> packets;
   /// Sets of plain intervals list the end of each, exclusive, as an element of its own.
   bool interval_end = false;

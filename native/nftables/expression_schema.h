@@ -49,7 +49,7 @@ struct ExpressionSchema {
 /// The schema of a kernel expression; null when there is none.
 const ExpressionSchema* expression_schema(std::string_view name);
 
-/// Of nft's word for a key of `meta` or `ct`; nothing when there is none.
+/// The key of `meta` or `ct` by nft's word; nothing when there is none.
 std::optional<std::uint64_t> meta_key(std::string_view name);
 
 }  // namespace pointsman::nftables

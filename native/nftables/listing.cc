@@ -90,7 +90,7 @@ class TableReader {
       if (!after.ok()) return after.error();
       bool whole = after.value() == before.value();
       if (!whole && watch_) {
-        // Who moved it since is notified of at the end of the commit.
+        // The notification of such a change comes at the end of its commit.
         if (auto over = netlink::await_batches(socket_, NFNL_SUBSYS_NFTABLES); !over.ok()) return over.error();
         whole = !touched();
       }

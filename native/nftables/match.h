@@ -9,7 +9,7 @@ namespace pointsman::nftables {
 
 /// A port compared with a constant for equality; two neighbours become one load.
 struct PortMatch {
-  /// Of the port in the transport header.
+  /// The offset of the port in the transport header.
   std::uint32_t offset = 0;
   Bytes value;
 };

@@ -64,7 +64,7 @@ class EncodedTransaction {
  private:
   struct Origin {
     std::uint32_t operation;
-    /// Of the message in the batch.
+    /// The start of the message in the batch.
     std::size_t start;
     /// Index into `commands_`; nothing for elements.
     std::optional<std::size_t> command;

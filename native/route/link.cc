@@ -24,7 +24,7 @@ using netlink::Socket;
 using netlink::Status;
 using netlink::Step;
 
-/// Of requests that are alone on their way.
+/// The sequence number of requests that are sent alone.
 constexpr std::uint32_t kSequence = 1;
 
 Result<std::vector<LinkAddress>> list_addresses(Socket& socket) {

@@ -27,7 +27,7 @@ struct LinkAddresses {
 
 /// The addresses of a link of this network namespace, whether it is up or down; null when there is no such link.
 netlink::Result<std::optional<std::vector<netlink::Bytes>>> link_addresses(netlink::Socket& socket, const std::string& name);
-/// Of all links that have any.
+/// The addresses of all links that have any.
 netlink::Result<std::vector<LinkAddresses>> all_addresses(netlink::Socket& socket);
 
 /// False: there is a link of that name.

@@ -47,7 +47,7 @@ Result<LinkAddress> decode_address(const Message& message) {
   LinkAddress found{header.ifa_index, {}};
   netlink::AttributeReader reader(message.payload.subspan(sizeof header));
   while (const auto attribute = reader.next()) {
-    // Of a point-to-point link IFA_ADDRESS is the other end's; IPv6 has no IFA_LOCAL elsewhere.
+    // The IFA_ADDRESS of a point-to-point link is the other end's; IPv6 has no IFA_LOCAL elsewhere.
     const bool local = attribute->type == IFA_LOCAL;
     if (local || (attribute->type == IFA_ADDRESS && found.address.empty())) {
       found.address.assign(attribute->payload.begin(), attribute->payload.end());

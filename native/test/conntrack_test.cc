@@ -171,7 +171,7 @@ TEST(conntrack_finds_flows_by_who_answers) {
   CHECK(request.ends_with("0800030000000022" "08001a0000000022"));
   filter.reply_sources = from_hex("0af4010a" "0af4010b");
   CHECK(to_hex(conntrack::encode_list(filter, 1, true)).find("0af4010a") == std::string::npos);
-  // Of IPv6 the kernel's comparison is the wrong way round.
+  // For IPv6 the kernel's comparison is the wrong way round.
   filter = sctp_filter();
   filter.reply_sources = from_hex("fd00009600000000000000000000000a");
   CHECK(to_hex(conntrack::encode_list(filter, 1, true)).find("fd000096") == std::string::npos);

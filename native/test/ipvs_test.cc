@@ -205,7 +205,7 @@ TEST(ipset_elements_come_back_as_they_were_sent) {
       listing.elements.emplace();
       CHECK(ipset::decode_list(only_message(writer.bytes()), listing).ok());
       CHECK(listing.elements == elements && listing.plain && listing.element_comments == comments);
-      // Of another type it is no such element.
+      // With another type of set it is no such element.
       listing.type = ipset::name_of(type == ipset::Type::kIp ? ipset::Type::kPort : ipset::Type::kIp);
       CHECK(!ipset::decode_list(only_message(writer.bytes()), listing).ok());
       const ipset::Comments longest(1000, std::string(255, 'x'));

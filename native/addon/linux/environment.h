@@ -24,7 +24,7 @@ inline std::shared_ptr<netlink::SocketPool> sockets_of(Napi::Env env) {
   return env.GetInstanceData<Environment>()->sockets;
 }
 
-/// Those for links and addresses, in the same way.
+/// The sockets for links and addresses, in the same way.
 inline std::shared_ptr<netlink::SocketPool> route_sockets_of(Napi::Env env) {
   return env.GetInstanceData<Environment>()->route_sockets;
 }

@@ -9,7 +9,7 @@
 
 namespace pointsman::addon {
 
-/// Of session affinity, as the API admits it.
+/// The maximum of session affinity, as the API admits it.
 constexpr std::uint32_t kMaxSeconds = 86'400;
 
 /// `IPv4` or `IPv6`.

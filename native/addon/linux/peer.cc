@@ -51,7 +51,7 @@ Napi::Value limit_silence(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), set);
 }
 
-/// By the kernel's own time of the last packet with data or an acknowledgement: answers to its probes are such packets.
+/// Measured by the kernel's own time of the last packet with data or an acknowledgement: answers to its probes are such packets.
 Napi::Value silent_ms(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));

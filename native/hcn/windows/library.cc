@@ -29,7 +29,8 @@ class Lookup {
   Call<Function> find(const char* name) {
     const FARPROC found = GetProcAddress(module_, name);
     if (found == nullptr && !missing_) missing_ = last_error("GetProcAddress", name);
-    // By way of a pointer to data: compilers warn of casts between types of functions, which this one is for.
+    // Goes through a pointer to data: compilers warn of casts between types of functions, and this one needs such
+    // a cast.
     return {name, reinterpret_cast<Function>(reinterpret_cast<void*>(found))};
   }
 

@@ -28,7 +28,7 @@ enum class Verb { kCreate, kModify, kDelete };
 struct Operation {
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kLoadBalancer;
-  /// Of endpoints that are created.
+  /// The network of the created endpoints.
   Guid network;
   /// None: HNS chooses one for what is created.
   std::optional<Guid> id;
@@ -39,7 +39,7 @@ struct Operation {
 /// The object's id, or why there is none.
 using Outcome = std::variant<Guid, Refusal>;
 
-/// Does one after the other, whatever becomes of others; an outcome for each.
+/// Does one after the other, also after a refusal; an outcome for each.
 Answer<std::vector<Outcome>> apply(Library& library, const std::vector<Operation>& operations);
 
 }  // namespace pointsman::hcn
