@@ -118,7 +118,7 @@ class Proxy {
     return proxy;
   }
 
-  /** Of the configuration as nodes have it, in YAML; nothing of the machine is asked for. */
+  /** The configuration as nodes have it, in YAML; it depends on nothing of the machine. */
   configuration(folder, server) {
     const kubeconfig = join(folder, 'kubeconfig');
     writeFileSync(
