@@ -14,7 +14,7 @@ const SCRIPT = fileURLToPath(new URL('../test/support/api-server/main.js', impor
 
 /** What a benchmark asks of an API server. */
 export interface BenchApiServer {
-  /** To be given to the proxy. */
+  /** The kubeconfig for the proxy. */
   readonly kubeconfig: string;
   /** Writes objects; resolves with when the first was, or was sent, in milliseconds of the clock that all processes share. */
   put(...objects: readonly ApiObject[]): Promise<number>;

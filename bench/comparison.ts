@@ -36,7 +36,7 @@ export interface ComparedMeasures {
   readonly kernelKb: number;
 }
 
-/** Of each kind as many as rounds, which were taken in turns. */
+/** As many results of each kind as rounds, which were taken in turns. */
 export interface Comparison {
   readonly compared: Compared;
   readonly plain: readonly ComparedMeasures[];
@@ -61,7 +61,7 @@ export async function compare(options: MeasureOptions, compared: Compared, round
     const command = options.command.replaceAll('{config}', file).replaceAll('{kubeconfig}', server.kubeconfig);
     for (let round = 0; round <= rounds; round++) {
       say(`round ${round} of ${rounds}`);
-      // Who comes second finds the machine as the first left it.
+      // The second one finds the machine as the first left it.
       for (const isFlagged of round % 2 === 0 ? [false, true] : [true, false]) {
         const measures = await measureOne(isFlagged ? `${command} ${COMPARED[compared].flag}` : command);
         // The first round is for whatever is done once.

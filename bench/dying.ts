@@ -9,7 +9,7 @@ import type { Traffic } from './traffic.js';
 
 /** What clients notice of an endpoint that dies. */
 export interface DyingMeasures {
-  /** Of attempts at once to three endpoints, one of which is silent: the share that is connected within 1, 3 and 10 s, in per cent. */
+  /** The share of concurrent attempts to three endpoints, one of which is silent, that is connected within 1, 3 and 10 s, in per cent. */
   readonly connectedPercent: { readonly within1s: number; readonly within3s: number; readonly within10s: number };
   /** From the endpoint's removal on the watch until the last of its idle clients learns of it; 0: none does within {@link IDLE_LIMIT_MS}. */
   readonly idleLearnMs: number;

@@ -155,7 +155,7 @@ class Measurement {
     return new Proxy(command.replaceAll('{config}', this.config).replaceAll('{kubeconfig}', this.server.kubeconfig));
   }
 
-  /** Of another proxy nothing is changed while it runs, which may end it; it logs as a node has it from the start. */
+  /** Nothing is changed of another running proxy, because a change may end it; it logs as a node has it from the start. */
   private reconfigure(fields: Parameters<Measurement['configure']>[0] = {}): void {
     if (this.options.ours) this.configure(fields);
   }
@@ -319,7 +319,7 @@ class Measurement {
   > {
     const { cluster, connections } = this.options;
     const count = Math.min(SERVICES_CONNECTED, cluster.services);
-    // Those that were rolled over have all their endpoints again.
+    // The Services that were rolled over have all their endpoints again.
     const services = Array.from({ length: count }, (_, number) => serviceAddress(number));
     const endpoints = services.map((_, number) => `10.255.0.${number + 1}`);
     const firstPacketMs = await this.firstPackets(services, undefined);

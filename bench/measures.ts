@@ -15,12 +15,12 @@ export interface OutsideMeasures {
   readonly coldKernelSeconds: number;
   /** Resident at rest after the start, and at its peak until the end. */
   readonly residentMb: number;
-  /** Of what is resident at rest that which is no file's. */
+  /** The part of the resident memory at rest that belongs to no file. */
   readonly anonymousMb: number;
   readonly peakMb: number;
-  /** Of one CPU, with nothing changing. */
+  /** Per cent of one CPU, with nothing changing. */
   readonly idleCpuPercent: number;
-  /** Of all threads together. */
+  /** The wakeups of all threads together. */
   readonly idleWakeupsPerSecond: number;
   /** What the kernel frees with the ruleset. */
   readonly kernelMb: number;

@@ -6,7 +6,7 @@ export function medianResult(results: readonly Result[]): readonly Result[] {
   return first === undefined ? [] : [median(results) as Result];
 }
 
-/** Of values of one form. */
+/** The median of values of one form. */
 function median(values: readonly unknown[]): unknown {
   const [first] = values;
   if (typeof first === 'number') {

@@ -104,7 +104,7 @@ export class Proxy {
     return readdirSync(threads).reduce((sum, thread) => sum + count(thread), 0);
   }
 
-  /** Of it the kernel's, with that of programs it started. */
+  /** The kernel's share of it, with that of programs it started. */
   kernelSeconds(): number {
     const [, system, , ofChildren] = this.ticks();
     return (system + ofChildren) / TICKS_PER_SECOND;

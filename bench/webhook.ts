@@ -103,7 +103,7 @@ async function attack(target: Target): Promise<void> {
     outgoing.on('error', () => undefined).write('{');
   };
   for (let turn = 0; ; turn++) {
-    // Of ten connections a second, each holds a body that never ends.
+    // Ten connections a second, each with a body that never ends.
     slow();
     // And five hostile Services a second.
     if (turn % 2 === 0) void ask(trusted, port, hostile[(turn / 2) % hostile.length] ?? '').catch(() => undefined);
