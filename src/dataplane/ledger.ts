@@ -45,8 +45,8 @@ export interface Quarantine {
 }
 
 /**
- * Keys that one transaction brings from what the kernel holds to what is desired. Ends once, with the kernel's answer. What is desired of a key since
- * the claim began stays pending.
+ * Keys that one transaction brings from what the kernel holds to what is desired. Ends once, with the kernel's answer. A
+ * value that is desired after the claim began stays pending.
  */
 export interface Claim {
   /** The kernel holds what was desired when the claim began. */
@@ -97,7 +97,7 @@ class ClaimedValues<Key, Value> {
  */
 export class Ledger<Key, Value> {
   private held = new Map<Key, Value>();
-  /** What is desired of the keys that are pending; undefined: that they be absent. Every other key is desired as it is held. */
+  /** The desired values of pending keys; undefined: the key is to be absent. Every other key is desired as it is held. */
   private readonly pendingValues = new Map<Key, Value | undefined>();
   private readonly claims = new Set<ClaimedValues<Key, Value>>();
   private readonly unknownKeys = new Set<Key>();
@@ -112,7 +112,7 @@ export class Ledger<Key, Value> {
     this.backoff = options.backoff ?? BACKOFF;
   }
 
-  /** What the kernel acknowledged, or showed when it was read back. Of {@link unknown} keys what was acknowledged before. */
+  /** The values that the kernel acknowledged, or showed when read back. For {@link unknown} keys those acknowledged before. */
   get acknowledged(): ReadonlyMap<Key, Value> {
     return this.held;
   }
@@ -122,7 +122,10 @@ export class Ledger<Key, Value> {
     return this.changes;
   }
 
-  /** Keys whose claim was lost. They are pending until they are read back, or until another claim of them is acknowledged. See {@link allUnknown} too. */
+  /**
+   * Keys whose claim was lost. They are pending until they are read back, or until another claim of them is acknowledged. See
+   * {@link allUnknown} too.
+   */
   get unknown(): ReadonlySet<Key> {
     return this.unknownKeys;
   }
@@ -132,7 +135,7 @@ export class Ledger<Key, Value> {
     return this.isAllUnknown;
   }
 
-  /** Nothing is known any more, until {@link readBackAll}. Of a kernel that may hold something a ledger begins with that. */
+  /** Nothing is known any more, until {@link readBackAll}. A ledger of a kernel that may hold something begins with it. */
   markAllUnknown(): void {
     this.isAllUnknown = true;
   }
@@ -171,9 +174,10 @@ export class Ledger<Key, Value> {
   }
 
   /**
-   * Keys that were quarantined and whose time has come. They are for transactions of their own: the kernel may refuse them again.
+   * Quarantined keys whose time has come. They need transactions of their own: the kernel may refuse them again.
    *
-   * @param most no more than so many: first those of which something new is known, the latest before the others, then those that have waited longest.
+   * @param most the limit. Keys with something new come first, the latest before the others, then those that have waited
+   *   longest.
    */
   due(most = Infinity): readonly Key[] {
     const now = this.options.now();
@@ -182,7 +186,7 @@ export class Ledger<Key, Value> {
     return due.map(([key]) => key);
   }
 
-  /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is quarantined, it makes the key due. */
+  /** @param value undefined: the key is to be absent. A quarantined key becomes due if the value is not the refused one. */
   desire(key: Key, value: Value | undefined): void {
     if (this.isUncertain(key) || !this.same(value, this.held.get(key))) this.pendingValues.set(key, value);
     else this.meet(key, value);
@@ -240,7 +244,8 @@ export class Ledger<Key, Value> {
   }
 
   /**
-   * The kernel was seen to hold this and nothing else. Costs what the table does; the map is the ledger's from then on. Not while anything is claimed.
+   * The kernel was seen to hold this and nothing else. The cost grows with the table; the ledger owns the map from then on. Not
+   * while anything is claimed.
    */
   readBackAll(listed: Map<Key, Value>): void {
     if (this.claims.size > 0) throw new Error('a claim is under way');
@@ -256,8 +261,8 @@ export class Ledger<Key, Value> {
   }
 
   /**
-   * Takes a key that is pending out of what is to be sent, as the kernel refused what is desired of it; for longer each time, as long as the same is desired.
-   * A key that is not pending any more stays as it is.
+   * Takes a pending key out of what is to be sent, as the kernel refused its desired value. Each time it waits longer, as long
+   * as the same is desired. A key that is not pending any more is unchanged.
    */
   quarantine(key: Key, reason: string): void {
     if (!this.pendingValues.has(key)) return;
@@ -275,14 +280,17 @@ export class Ledger<Key, Value> {
     if (quarantined !== undefined) this.quarantines.set(key, { ...quarantined, reason });
   }
 
-  /** Makes a key due that is quarantined, as something new is known of it: refused again, it waits as if it had been refused first. */
+  /** Makes a quarantined key due, as something new is known of it: refused again, it waits as after a first refusal. */
   retry(key: Key): void {
     const quarantined = this.quarantines.get(key);
     if (quarantined !== undefined)
       this.quarantines.set(key, { ...quarantined, retryAt: this.options.now(), waitMs: 0 });
   }
 
-  /** An external change has altered what is held of a key that is quarantined, which is read back next: it is due, since what was refused led from something else. */
+  /**
+   * An external change has altered the held value of a quarantined key, which is read back next. The key becomes due, since
+   * the refused change began at another value.
+   */
   damage(key: Key): void {
     if (!this.quarantines.has(key)) return;
     this.retry(key);
@@ -302,7 +310,7 @@ export class Ledger<Key, Value> {
     if (!this.isUncertain(key) && this.same(value, this.held.get(key))) this.meet(key, value);
   }
 
-  /** What is desired is held. Of the two the desired one is kept, which the plan has anyway: what was read back is a copy of it. */
+  /** The desired value is held. Of the two the ledger keeps the desired one, which the plan has anyway; the other is a copy. */
   private meet(key: Key, desired: Value | undefined): void {
     if (desired !== undefined) this.held.set(key, desired);
     this.drop(key);

@@ -13,7 +13,7 @@ export function addressesOf(
   );
 }
 
-/** Those of all links but one. IPv6 addresses of a single link have to be asked for with the link's name, which no Service has. */
+/** Addresses of all links but one. A request for IPv6 addresses of a single link needs the link's name, which no Service has. */
 export function addressesBeside(
   except: string,
   family: Family,

@@ -19,7 +19,7 @@ export interface ModeParts {
   readonly onTransaction: (print: () => readonly string[]) => void;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  /** Whether the kernel is configured to take that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
+  /** Whether conntrack is configured to accept TCP packets out of window (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
   /** For how long conntrack keeps flows: the sysctls in force. */
   readonly conntrackTimeouts: () => ConntrackTimeouts;
@@ -51,7 +51,7 @@ export interface ModeMetric {
 
 /** Under which names a mode's metrics are known; null: kube-proxy has none in this mode. */
 export interface ModeMetrics {
-  /** Whether lengths of syncs that compared everything and of those that did not are separate (behaviour ME-02, ME-03). */
+  /** Whether syncs that compared everything and the others have separate durations (behaviour ME-02, ME-03). */
   readonly tellsFullSyncs: boolean;
   readonly syncFailures: ModeMetric;
   /** Of syncs that did not compare everything; they count among all as well. */
@@ -93,7 +93,7 @@ export interface ModeDefinition<Name extends string = string> {
   ): Promise<string>;
 }
 
-/** Whether a mode has rules that count what they refuse and drop, where the kernel does not count for each rule anyway. */
+/** Whether a mode has rules that count refused and dropped packets, where the kernel does not count for each rule anyway. */
 export function countsRefused({ serviceTelemetry }: Pick<Config, 'serviceTelemetry'>): boolean {
   return serviceTelemetry !== null;
 }

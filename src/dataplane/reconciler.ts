@@ -14,7 +14,7 @@ import type {
 import type { Delivered, Driver, Quiet, SyncScope } from './driver.js';
 import { Turns } from './turns.js';
 
-/** Shares of the time that looking at the kernel beside syncs may take, of one family: at everything, and at what costs little. */
+/** Limits, per family, of the share of time for reads of the kernel beside syncs: of everything, and of what costs little. */
 const AUDIT_SHARE = 0.01;
 const PROBE_SHARE = 0.02;
 

@@ -19,7 +19,8 @@ export class Turns {
       return await work();
     } finally {
       const took = this.now() - startedAt;
-      // One that took longer than the one before may have waited for a core or a lock, which costs no processor time: the second that takes so long counts.
+      // A turn that took longer than the one before may have waited for a core or a lock, which costs no processor time.
+      // So only the second turn that takes so long counts.
       this.dueAt = startedAt + Math.min(took, this.tookBefore) / this.share;
       this.tookBefore = took;
     }

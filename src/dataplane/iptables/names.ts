@@ -101,7 +101,10 @@ export function serviceHash(servicePort: string, protocol: Protocol): string {
 
 const HASHED = /KUBE-(?:SVC|SVL|EXT|FW)-([A-Z2-7]{16})(?![A-Z0-9])/;
 
-/** The Service port, as {@link serviceHash}, of the first chain that a text names; null: it names none, or only those of one endpoint of kube-proxy's. */
+/**
+ * The Service port, as {@link serviceHash}, of the first chain that a text names. Null: it names none, or only chains of one
+ * endpoint of kube-proxy's.
+ */
 export function hashIn(text: string): string | null {
   return HASHED.exec(text)?.[1] ?? null;
 }

@@ -22,7 +22,7 @@ export function countsPackets(listing: readonly IptablesChainListing[]): boolean
   return listing.some(({ rules }) => rules?.some((rule) => rule.includes(MATCH)));
 }
 
-/** Counts packets where the kernel has accounting objects, and the match for them, and the programs know it: any of the three may be missing. */
+/** Counts packets if the kernel has accounting objects and their match, and the programs know it: any of the three may be missing. */
 export class PacketCounters {
   private readonly working = new Set<Family>();
   /** Where it was not possible, and was asked once: a moment without memory or locks looks like a kernel without it. */

@@ -35,7 +35,7 @@ interface Shown {
   readonly plan: FrontendPlan;
 }
 
-/** Where the rules of a family's table are: which chains there are, and which a change of the table touches. Holds names only, no rules. */
+/** Which chains a family's table has, and which of them a change of the table touches. Holds names only, no rules. */
 export class Ruleset {
   private readonly groups = new Map<string, ServiceGroup>();
   private readonly shown = new Map<FrontendKey, Shown>();
@@ -151,7 +151,7 @@ export class Ruleset {
     };
   }
 
-  /** Takes what the kernel was found to refuse for refused until now: what of it is not wanted is let go of as by any change. */
+  /** Takes the refusals found in the kernel for refused until now: unwanted ones are removed as by any change. */
   adoptRefusals(refusals: ReadonlyMap<FrontendKey, FrontendPlan>): void {
     for (const [key, frontend] of refusals) {
       const shown = this.shown.get(key);
@@ -174,9 +174,9 @@ export class Ruleset {
   }
 
   /**
-   * The kernel holds what is shown, of these groups another way than before. Lets go of refusals that outlived their time: tables are written one after
-   * the other, and given up before there is a translation a refusal lets connections out untranslated, and the kernel keeps all their packets on that
-   * way.
+   * The kernel holds what is shown, and has changed for these groups. Removes refusals that outlived their time. Tables are
+   * written one after the other. A refusal that is removed before there is a translation lets connections out untranslated,
+   * and the kernel keeps all their packets on that way.
    */
   finish(hashes: Iterable<string>): void {
     for (const hash of new Set([...hashes, ...this.unsettled])) {

@@ -23,8 +23,8 @@ export interface Spreading {
 }
 
 /**
- * The chains that spread connections evenly over endpoints; the first is the one to jump to. Affinity looks at every endpoint's list of clients
- * before any pick, so these lists are not divided.
+ * The chains that spread connections evenly over endpoints; the first is the one to jump to. Affinity looks at every
+ * endpoint's list of clients before any pick, so these lists are not divided.
  */
 export function spreadChains(spreading: Spreading): readonly Chain[] {
   const { chain, servicePort, protocol, endpoints, weights, affinitySeconds, head } = spreading;

@@ -10,8 +10,8 @@ import type { TableKeys } from './table-ledger.js';
 const PIECE = 1024;
 
 /**
- * A comparison of the kernel with what it acknowledged that goes on beside syncs. What they touch meanwhile is not compared: the listing may show it
- * before or after.
+ * A comparison of the kernel with what it acknowledged, beside syncs. Objects that syncs touch meanwhile are not compared:
+ * the listing may show them before or after.
  */
 export class Audit {
   private readonly frontends = new Set<FrontendKey>();

@@ -8,7 +8,10 @@ import { SET } from './names.js';
 import { objectsOfChain } from './structure.js';
 import type { FrontendStep } from './sync-plan.js';
 
-/** Whose element it was that the kernel refused; null when the error names none. Every key that concerns one frontend ends with the frontend's. */
+/**
+ * The frontend of the element that the kernel refused; null when the error names none. Every key that concerns one frontend
+ * ends with the frontend's.
+ */
 export function refusedFrontend(
   family: Family,
   operations: readonly NftOperation[],
@@ -25,7 +28,10 @@ export function refusedFrontend(
   return nodePorts ? unpackFrontend(family, packed) : unpackClientKey(family, packed);
 }
 
-/** Whether what was refused is that the note of a gone frontend's flows goes. Nothing depends on it: the frontend itself may be there again. */
+/**
+ * Whether the kernel refused to remove the note of a gone frontend's flows. Nothing depends on it: the frontend itself may be
+ * there again.
+ */
 export function isNoteRemoval(error: unknown): boolean {
   return isNativeError(error) && /^delete element stale-(?:nodeport-)?flows\b/.test(error.object ?? '');
 }

@@ -46,7 +46,7 @@ const DRAWS = 8;
 const DRAWS_IN_HALF = 4;
 const DRAWS_IN_SMALLER = 2;
 
-/** A Service keeps its class while it fills at least this part of it, so that growing and shrinking by a few costs no verdict. */
+/** A Service keeps its class while it fills at least this part of it, so that small changes of its size cost no verdict. */
 const KEEP_FRACTION = 4;
 const ALWAYS_KEPT = 8;
 
@@ -175,7 +175,7 @@ function byChance(mod: number): Expression {
   return { numgen: { mode: 'random', mod, offset: 0 } };
 }
 
-/** Of a full table, and then of slot 0: for packets on their way while the table gets smaller, and for slots that an external change removed. */
+/** Draws from a full table, and then slot 0: for packets under way while the table shrinks, and for externally removed slots. */
 function tableDraws(by: BalanceBy, mod: number, family: NftFamily): readonly Expression[] {
   const client = address(family, 'saddr');
   const slot: Expression =

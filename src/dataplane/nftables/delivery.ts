@@ -17,10 +17,10 @@ import { isClassChain, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
 import { noKeys, type TableLedger } from './table-ledger.js';
 
-/** So many frontends one sync finds in parts that are refused, in so many transactions. The next sync goes on from there. */
+/** The most refused frontends that one sync finds in parts, in so many transactions. The next sync goes on from there. */
 const MOST_FOUND = 256;
 const MOST_ATTEMPTS = 1024;
-/** So many frontends that are quarantined one sync tries again, and so many it restores: those of the next do not wait for more. */
+/** The most quarantined frontends that one sync tries again, and the most that it restores: the next sync does not wait longer. */
 const MOST_RETRIES = 16;
 
 export interface DeliveryParts {
@@ -43,7 +43,7 @@ export interface Delivered {
   readonly refusedChains: readonly string[];
 }
 
-/** What was refused, and the frontends that it concerns: the one whose element it was, or those that need the chain, set or map. */
+/** The refusal, and the frontends that it concerns: the owner of the element, or those that need the chain, set or map. */
 interface Refusal {
   readonly error: unknown;
   readonly frontends: ReadonlySet<FrontendKey>;
@@ -62,9 +62,10 @@ export class Delivery {
   constructor(private readonly parts: DeliveryParts) {}
 
   /**
-   * All of the scope but for what is quarantined.
+   * Delivers all of the scope except what is quarantined.
    *
-   * @param compared whether the ledger is what the kernel was just seen to hold: then those that it refuses do not stop the others.
+   * @param compared whether the ledger equals what the kernel was just seen to hold: then refused frontends do not stop the
+   *   others.
    */
   async deliver(table: FamilyTable, scope: SyncScope, compared: boolean): Promise<Delivered> {
     // There are only so many chains, and the next sync would meet them all again.
@@ -81,7 +82,7 @@ export class Delivery {
           await this.makeSure();
           continue;
         }
-        // A refusal that names nothing may be of anything, and pass: it is searched when the next comparison is refused as well.
+        // A refusal without a name may have any cause, and pass. It is searched if the next comparison is refused as well.
         const isNameless = refusalOf(plan, error).frontends.size === 0;
         const isSearched = !isNameless || this.wasNameless;
         this.wasNameless = isNameless;
@@ -94,7 +95,7 @@ export class Delivery {
     }
   }
 
-  /** Frontends that are quarantined and whose time has come, each alone: what was sent for those that the kernel took, and which they are. */
+  /** Tries quarantined frontends whose time has come, each alone. Answers what was sent for those that the kernel took, and these. */
   async retry(table: FamilyTable): Promise<{ readonly sent: readonly Sent[]; readonly taken: readonly FrontendKey[] }> {
     const { ledger, clients } = this.parts;
     const sent: Sent[] = [];
@@ -125,7 +126,7 @@ export class Delivery {
     return { sent, taken };
   }
 
-  /** Brings back what an external change altered of frontends that are quarantined, where the kernel takes it; what was sent. */
+  /** Restores externally changed, quarantined frontends, if the kernel takes them. Answers what was sent. */
   async restore(table: FamilyTable): Promise<readonly Sent[]> {
     const { ledger } = this.parts;
     const sent: Sent[] = [];

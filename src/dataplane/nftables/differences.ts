@@ -15,7 +15,7 @@ export interface Uncertain {
   readonly structure: (name: string) => boolean;
 }
 
-/** What the kernel held at the last acknowledgement and holds no longer, or holds differently; one line each, the rest counted. */
+/** What the kernel held at the last acknowledgement and now lacks, or holds differently; one line each, the rest counted. */
 export function differences(
   known: HeldTable,
   listed: HeldTable,

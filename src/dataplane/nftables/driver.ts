@@ -88,7 +88,7 @@ class NftablesDriver implements Driver<ListedTable> {
   private looked: Iterable<FrontendKey> = [];
   /** They are not of a change alone. */
   private looksAtAll = false;
-  /** Chains are not as they should be, which no ledger knows: the next check has everything compared, and so tries them again. */
+  /** Chains are not as they should be, and no ledger shows it: the next check compares everything, and so tries them again. */
   private chainsRefused = false;
 
   constructor(
@@ -186,7 +186,7 @@ class NftablesDriver implements Driver<ListedTable> {
     return this.listings.read();
   }
 
-  /** After a failure that which was on its way may or may not have arrived: it is not missed, nor is anything that is there in addition. */
+  /** After a failure the change under way may or may not have arrived. It is not reported as lost, nor are additional objects. */
   losses(listed: ListedTable): readonly string[] {
     const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets, timeouts } = this.ledger;
     if (allUnknown) return [];

@@ -67,8 +67,8 @@ export function printUnneeded(family: Family, names: readonly string[]): readonl
 }
 
 /**
- * The node's lines where the rules are as they should be for it; otherwise the rules that differ. Who asks need not know whether the running process counts
- * refused packets.
+ * The node's lines if the rules are right for it; otherwise the rules that differ. The caller need not know whether the
+ * running process counts refused packets.
  */
 function dumpRules(family: Family, kernel: HeldTable, structure: Structure, node: NodePlan): readonly string[] {
   const classNames = new Set([...kernel.frontends.values()].flatMap(chainsOfFrontend));
@@ -129,7 +129,10 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
   return lines;
 }
 
-/** Whether clients are looked for by the keys by which they are remembered: by the frontend's own where it stands for a list, else by that of the list. */
+/**
+ * Whether clients are found by the keys by which they are remembered: by the frontend's own key if it stands for a list,
+ * otherwise by the list's key.
+ */
 function findsWhatItRemembers(
   key: FrontendKey,
   { finds, findsLocal, remembers }: FrontendElements,
@@ -145,7 +148,7 @@ function findsWhatItRemembers(
   return finds === findChainOf(list) && findsLocal === (hasLocalList ? findChainOf(local) : null);
 }
 
-/** Whether clients are remembered by the frontend's key for the endpoints that it has, as far as it has the list that the key stands for. */
+/** Whether the frontend's key remembers clients for the frontend's endpoints, as far as it has the list of the key. */
 function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElements, hasLocalList: boolean): boolean {
   const remembering = elements.remembers === null ? null : parseAffinityChain(elements.remembers);
   const held = elements.stickyLocals;

@@ -21,7 +21,7 @@ export interface FrontendElements {
   readonly restricted: boolean;
   /** Packed source ranges, sorted. */
   readonly admitted: readonly PackedKey[];
-  /** Session affinity: the chain that finds its clients, the one that finds those of its local endpoints, and the one that remembers them; null for none. */
+  /** Session affinity: the chains that find its clients, find those of its local endpoints, and remember them; null for none. */
   readonly finds: string | null;
   readonly findsLocal: string | null;
   readonly remembers: string | null;

@@ -109,7 +109,7 @@ export function packEndpoint(packed: PackedKey): PackedKey {
   return `${packed}\0\0`;
 }
 
-/** The packed endpoint of a frontend as one of those that have clients: `address . protocol . port`, where the frontend's protocol is meant. */
+/** A frontend's endpoint packed as one that has clients: `address . protocol . port`, with the frontend's protocol. */
 export function packSticky(key: FrontendKey, endpoint: PackedKey): PackedKey {
   const { protocol } = parseFrontendKey(key);
   const port = endpoint.length - 2;

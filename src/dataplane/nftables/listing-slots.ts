@@ -21,9 +21,9 @@ export interface ListedEndpoints {
 }
 
 /**
- * The elements of a map of endpoints by frontend. There are hundreds of thousands, in no order, so that nothing is made for a single one: what its key has
- * of the frontend is compared where it lies, and its data goes to where the frontend's slots are. A start does this once, before the compiler has
- * seen any of it, so it is a few loops over words rather than functions over bytes.
+ * The elements of a map of endpoints by frontend. There are hundreds of thousands, in no order, so no object is made for a
+ * single one. The frontend's part of its key is compared in place, and its data is copied to the frontend's slots. A start
+ * does this once, before the compiler has seen any of it, so it is a few loops over words rather than functions over bytes.
  */
 export class ListedSlots {
   private readonly keys: Uint32Array;
@@ -40,7 +40,7 @@ export class ListedSlots {
     this.number();
   }
 
-  /** Each frontend with its slots, all of which are on one buffer, and the number by which {@link elementsOf} knows it. */
+  /** Each frontend with its slots, all of them on one buffer, and its number in {@link elementsOf}. */
   *frontends(): IterableIterator<{ readonly owner: number; readonly frontend: PackedKey; readonly slots: Slots }> {
     const { keys, keyLength, size } = this.listed;
     const starts = [0];
@@ -66,7 +66,7 @@ export class ListedSlots {
     return this.owners.includes(NOBODY) ? this.elementsOf(NOBODY) : [];
   }
 
-  /** Finds out which frontend each element is of: by open addressing, in a table that is at most half full, so that every search ends. */
+  /** Finds the frontend of each element: by open addressing, in a table that is at most half full, so that every search ends. */
   private number(): void {
     const { keys, owners, firsts, lengths } = this;
     const { count, keyLength } = this.listed;

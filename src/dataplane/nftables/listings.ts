@@ -45,7 +45,7 @@ export class Listings {
     return prepared !== null && (await this.isUntouched()) ? prepared : await this.list();
   }
 
-  /** Everything but what packets write, clients above all, of whom there may be very many and of whom no sync needs to know. */
+  /** Everything but what packets write: above all clients, who may be very many and whom no sync needs. */
   async listTable(): Promise<NftTableListing | null> {
     const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
     return outline === null ? null : await this.listSets(outline.sets.map(({ name }) => name));

@@ -64,7 +64,7 @@ export const SET = {
   recentAttempts: 'recent-attempts',
   /** Frontends with clients that were not remembered, as there was no room. */
   unremembered: 'unremembered-clients',
-  /** Connections to endpoints that are gone, by client and what it asked for; those of them of which a packet came and was reset. */
+  /** Connections to endpoints that are gone, by client and destination; and those of them that sent a packet and were reset. */
   resetting: 'connections-to-reset',
   wereReset: 'connections-reset',
   /** Source ranges: frontends that have some, and source . frontend that they admit. */
@@ -111,7 +111,7 @@ export function parseEndpointsMap(name: string): { readonly shard: number | null
   return endpointsMap(shard, local) === name && (shard ?? 0) < SHARDS ? { shard, local } : null;
 }
 
-/** Client → endpoint, for each frontend that clients are remembered by. No name of this form was a set of an earlier version. */
+/** Client → endpoint, for each frontend that remembers clients. No name of this form was a set of an earlier version. */
 export const clientsMap = (key: ClientKeyName): string => `clients-${key}`;
 
 const CLIENTS_MAP = /^clients-(.+)$/;
@@ -122,7 +122,10 @@ export function parseClientsMap(name: string): FrontendKey | null {
   return found === null ? null : parseClientKey(found[1] ?? '');
 }
 
-/** Whether packets, or we for a moment, write to a set of this name, in this or an earlier version: what is in it is compared with nothing. */
+/**
+ * Whether packets write to a set of this name, or we for a moment, in this or an earlier version: comparisons leave its
+ * elements out.
+ */
 export function isWrittenByPackets(set: string): boolean {
   return (
     set.startsWith('clients-') ||

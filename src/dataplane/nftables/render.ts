@@ -12,10 +12,10 @@ import { noKeys, TableLedger } from './table-ledger.js';
 type Json = string | number | { readonly [key: string]: Json } | readonly Json[] | null;
 
 /**
- * Commands in libnftables JSON that make a family's whole table from nothing: what a first sync sends, with the packed elements spelled out.
- * Needs no privileges.
+ * Commands in libnftables JSON that make a family's whole table from nothing: a first sync, with the packed elements spelled
+ * out. Needs no privileges.
  *
- * @param counts whether packets are counted that are refused or dropped.
+ * @param counts whether refused and dropped packets are counted.
  * @param timeouts the sysctls in force.
  */
 export function renderTable(

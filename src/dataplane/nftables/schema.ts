@@ -61,7 +61,7 @@ export function declaredText(name: string, listed: string): string {
   return isWrittenByPackets(name) ? listed.replace(KERNELS_OWN_SIZE, '') : listed;
 }
 
-/** Frontends of each kind whose packets are counted at a time, so that clients cannot fill the kernel's memory by asking for many. */
+/** The most frontends of each kind that are counted at a time, so that clients cannot fill the kernel's memory. */
 const COUNTED_SIZE = 4096;
 /** A frontend is counted on as long as another packet comes within this time. */
 const COUNTED_SECONDS = 3600;
@@ -82,7 +82,7 @@ export function countedSets(family: Family): readonly SetDeclaration[] {
     }));
 }
 
-/** The map of the clients that are remembered by a frontend. Their timeout is in the rule that writes them, so that it can change and they stay. */
+/** The map of a frontend's remembered clients. The rule that writes them has their timeout, so it can change while they stay. */
 export function clientsMapOf(family: Family, key: ClientKeyName): SetDeclaration {
   const ip = addressType(family);
   return { ...map(clientsMap(key), [ip], [ip, 'inet_service']), ...WRITTEN };

@@ -8,7 +8,10 @@ import { NFT_FAMILY, TABLE } from './names.js';
 import type { PlannedTransaction, SyncPlan } from './sync-plan.js';
 import { joinKeys, type TableKeys, type TableLedger } from './table-ledger.js';
 
-/** Whether the kernel, or the compiler before it, refused one operation: then nothing of the transaction happened. After any other failure it is unknown. */
+/**
+ * Whether the kernel, or the compiler before it, refused one operation: then nothing of the transaction happened. After any
+ * other failure it is unknown.
+ */
 export function isRefusal(error: unknown): boolean {
   return isNativeError(error) && error.index !== null;
 }

@@ -4,7 +4,7 @@ import { CHAIN, COUNTED, SET, countChain, isWrittenByPackets, parseEndpointsMap 
 import { parseRetryTimeout } from './retry.js';
 import { isClassChain } from './structure.js';
 
-/** The table after kube-proxy has started in it again: its rules are in force, and ours are left without a rule that leads to them. */
+/** The table after kube-proxy has started in it again: its rules are in force, and no rule leads to ours any more. */
 
 const JUMP = /\[immediate dreg 0 value (?:jump|goto) ([^\]]+)\]/g;
 
@@ -23,11 +23,11 @@ const CHAINS: ReadonlySet<string> = new Set([...Object.values(CHAIN), ...COUNTED
 const SETS: ReadonlySet<string> = new Set(Object.values(SET));
 
 /**
- * The commands that remove our objects from a table that another proxy uses, a transaction each; none when there are no such objects. The base chains have the
- * same names in both proxies and stay.
+ * The commands that remove our objects from a table that another proxy uses, a transaction each; none when there are no such
+ * objects. The base chains have the same names in both proxies and stay.
  *
- * Null when no other proxy uses the table: all its names are ours, or a base chain leads to a chain of ours. A proxy makes its base chains anew
- * when it starts (behaviour NF-41), so they lead to the chains of the proxy that started last.
+ * Null when no other proxy uses the table: all its names are ours, or a base chain leads to a chain of ours. A proxy makes
+ * its base chains anew when it starts (behaviour NF-41), so they lead to the chains of the proxy that started last.
  */
 export function removalFromShared(
   where: TableName,

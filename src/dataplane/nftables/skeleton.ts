@@ -50,8 +50,8 @@ export function skeletonChains(node: NodePlan, counts: boolean, timeouts: RetryT
     base(CHAIN.natPrerouting, 'nat', 'prerouting', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.natOutput, 'nat', 'output', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.input, 'filter', 'input', FILTER, [
-      // Endpoints on the node's own addresses leave no trace in postrouting. Only the first packet counts, as there: a client that goes on
-      // knocking at a removed endpoint would otherwise be remembered again after it was forgotten.
+      // Endpoints on the node's own addresses leave no trace in postrouting. Only the first packet counts, as there. Otherwise a
+      // client that keeps trying a removed endpoint would be remembered again after it was forgotten.
       [isNew, wasTranslated, isFirst, jump(CHAIN.rememberClients)],
       [isNew, jump(CHAIN.checkNodePorts)],
       [isNew, jump(CHAIN.checkFrontends)],
@@ -152,8 +152,8 @@ function countChains(family: NftFamily): readonly Chain[] {
 }
 
 /**
- * What makes a destination a node port address: local, not loopback, and in one of the configured prefixes. The kernel's own idea of local
- * addresses is asked, so addresses that come and go need no change of rules.
+ * The conditions for a node port address: local, not loopback, and in one of the configured prefixes. The rules ask the
+ * kernel for local addresses, so addresses that come and go need no change of rules.
  */
 function nodePortGuards(node: NodePlan, family: NftFamily): readonly (readonly Statement[])[] {
   const daddr = address(family, 'daddr');

@@ -4,8 +4,8 @@ import { commonLength, sortedDifference } from '../../base/sorted-endpoints.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../../base/ip.js';
 
 /**
- * The endpoints of one frontend by slot, packed as in {@link EndpointList}. A slot of zeros is empty: only a table that someone else touched has
- * empty slots before its last.
+ * The endpoints of one frontend by slot, packed as in {@link EndpointList}. A slot of zeros is empty: only an external change
+ * leaves empty slots before the last.
  */
 export type Slots = Uint8Array;
 
@@ -32,8 +32,8 @@ const FEW_SEARCHES = 8;
 const sortedLists = new WeakMap<Slots, Uint8Array>();
 
 /**
- * Puts endpoints into slots 0 … n−1 so that as few slots as possible change: who is already in one of these slots stays, the others fill the
- * holes. Removing an endpoint thus moves the last one into its place.
+ * Puts endpoints into slots 0 … n−1 so that as few slots as possible change: an endpoint in one of these slots stays, the
+ * others fill the holes. Removing an endpoint thus moves the last one into its place.
  */
 export function assignSlots(current: Slots, desired: EndpointList): Slots {
   const isSame = current.length === 0 || Buffer.compare(current, desired.packed) === 0;

@@ -29,7 +29,7 @@ type Command = ReturnType<typeof addSet>;
 export interface StructureChange {
   /** Something in the table cannot be changed in place: it has to be made {@link Structure.anew}. */
   readonly rebuild: boolean;
-  /** Before any element: table, sets and chains, then the rules of each class chain. What is in one list stays in one transaction. */
+  /** Before any element: table, sets and chains, then the rules of each class chain. One list stays in one transaction. */
   readonly before: readonly (readonly Command[])[];
   /** After the elements: the rules that send packets to them. */
   readonly after: readonly Command[];
@@ -105,8 +105,9 @@ export class Structure {
 
   /**
    * @param classNames the chains wanted for frontends; with `rules` false only those the kernel lacks are looked at.
-   * @param isUsed whether frontends in the kernel lead to a chain or set of it. If none does, it is as it was left: it is compared, and clients are forgotten.
-   * @param leftOut chains that stay as they are.
+   * @param isUsed whether frontends in the kernel lead to a chain or set. If none does, nothing has updated it: it is compared,
+   *   and clients are forgotten.
+   * @param leftOut chains that stay unchanged.
    */
   change(
     kernel: HeldTable,

@@ -48,7 +48,7 @@ export interface SyncScope {
   readonly frontends: Iterable<FrontendKey>;
   /** Whether they are brought all the same: a retry, with nothing else. */
   readonly alone?: boolean;
-  /** What the frontends are brought to that are alone, although it is not what is desired of them; absent: what is desired. */
+  /** The target of the separate frontends, if it is not what is desired of them; absent: what is desired. */
   readonly former?: ReadonlyMap<FrontendKey, FrontendElements>;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
@@ -57,15 +57,17 @@ export interface SyncScope {
 }
 
 /**
- * Desires what a table calls for, and answers the operations for what is pending then, in the one order that holds for every transaction:
+ * Desires what a table calls for, and answers the operations for what is pending then, in the one order that holds for every
+ * transaction:
  *
  * 1. tables, sets, chains, rules of class chains: what elements refer to;
  * 2. deletions of elements, then additions: a key may change its value in between;
  * 3. rules of the skeleton: they send packets to all of the above, so they come last.
  *
- * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless a frontend that packets
- * go to gets a chain that is not there yet, see {@link leadsAway}, or it exceeds what the socket takes; then class chains and frontends are divided among
- * several, each of them whole, and 3 goes with the last.
+ * Unreferenced chains and sets are deleted afterwards, in a transaction of their own. A sync is one transaction, with two
+ * exceptions: a frontend that packets go to gets a chain that is not there yet, see {@link leadsAway}, or the transaction
+ * exceeds the limit of the socket. Then class chains and frontends are divided among several transactions, each of them
+ * whole, and 3 goes with the last.
  */
 export function planSync(
   structure: Structure,
@@ -141,9 +143,10 @@ function planStructure(
 const VERDICTS = ['chain', 'finds', 'findsLocal', 'remembers'] as const;
 
 /**
- * Whether a frontend's packets are led from one chain to another that these steps make. A packet on its way while a transaction is committed takes all rules
- * from before it, but a map's element from after it (kernel 6.18: `nft_do_chain` reads the generation once, each lookup anew), and a chain made in the same
- * transaction has no rules in the generation before: the packet would fall through it, and be refused. So such a chain is there a transaction earlier.
+ * Whether these steps make a chain, and lead a frontend's packets to it from another. A packet on its way during a commit
+ * takes all rules from before it, but a map's element from after it (kernel 6.18: `nft_do_chain` reads the generation once,
+ * each lookup anew). A chain made in the same transaction has no rules in the generation before: the packet would fall
+ * through it, and be refused. So such a chain is made a transaction earlier.
  */
 function leadsAway(steps: readonly FrontendStep[], held: HeldTable, made: ReadonlyMap<string, string>): boolean {
   const isNew = (chain: string | null): boolean => chain !== null && made.has(chain) && !held.chains.has(chain);
@@ -161,7 +164,10 @@ function divide(
   return [all.filter((key) => !quarantined.has(key)), all.filter((key) => quarantined.has(key))];
 }
 
-/** Addresses of frontends that the kernel holds, that are pending or quarantined and not brought: they stay for as long as those. Found out when it is asked. */
+/**
+ * Addresses of frontends that the kernel holds, and that are pending or quarantined but not part of this sync: they stay as
+ * long as those frontends. Computed on first use.
+ */
 function keptAddresses(ledger: TableLedger['frontends'], family: Family, brought: readonly FrontendKey[]): IsKept {
   let kept: ReadonlySet<IPAddress> | null = null;
   return (address) => (kept ??= heldByOthers(ledger, family, new Set(brought))).has(address);

@@ -198,11 +198,11 @@ export class TableLedger {
   }
 
   /**
-   * All that is wanted, and all that the kernel has beyond it: unless that stays, but for what was pending. Addresses are decided here; frontends are named in
-   * the order in which they are to be looked at.
+   * All that is wanted, and all that the kernel has beyond it. If the latter is kept, only its pending part. Addresses are
+   * decided here; frontends are named in the order in which they are to be looked at.
    *
    * @param pending before the kernel's table was listed.
-   * @param keeps whether what the table does not name is left alone.
+   * @param keeps whether objects that the table does not name are left alone.
    */
   lookAtEverything(
     table: FamilyTable,

@@ -13,10 +13,10 @@ const TRIAL_TABLE = 'kube-proxy-trial';
 const AFFINITY_SECONDS = 10_800;
 
 /**
- * Whether the kernel takes what this mode is made of: every set, every chain of the skeleton and a class chain of each kind, in a table of another
- * name that the same transaction deletes again, so that no packet ever meets it.
+ * Whether the kernel takes the parts of this mode: every set, every chain of the skeleton and a class chain of each kind. They
+ * are in a table of another name that the same transaction deletes again, so no packet ever meets it.
  *
- * @param counts whether packets are counted that are refused or dropped.
+ * @param counts whether refused and dropped packets are counted.
  * @throws NativeError of the first thing that the kernel refuses.
  */
 export async function tryKernel(

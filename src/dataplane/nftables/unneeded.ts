@@ -30,8 +30,8 @@ export class Unneeded {
   constructor(private readonly parts: UnneededParts) {}
 
   /**
-   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because other software's
-   * rule leads to it, keeps the others from nothing. What of it remains the next check finds.
+   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. An object
+   * that other software's rule leads to cannot be removed, but does not block the others. The next check finds what remains.
    */
   async remove(names: readonly string[]): Promise<readonly string[]> {
     const { ledger, listings } = this.parts;
@@ -56,7 +56,7 @@ export class Unneeded {
     return problems;
   }
 
-  /** First everything is emptied, then deleted: kernels before 6.2 let go of a map's references only after the transaction. */
+  /** Empties everything first, then deletes: kernels before 6.2 release a map's references only after the transaction. */
   private async take(names: readonly string[]): Promise<{ readonly error: unknown } | null> {
     const { family, ledger, structure, clients, sender, onKeys } = this.parts;
     const { chains, sets, timeouts } = ledger;

@@ -1,12 +1,12 @@
 import { chainsOfFrontend, type FrontendElements } from './frontend-elements.js';
 import { objectsOfChain } from './structure.js';
 
-/** What nothing leads to stays for a while: a Service that comes back finds it, and a kernel before 6.2 lets go of what maps referred to. */
+/** Unreferenced objects stay for a while: a Service that comes back finds them. A kernel before 6.2 releases maps' references. */
 export const LINGER_MS = 1000;
 
 /**
- * Which chains and sets the frontends in the kernel lead to, counted as they come and go, so that what nothing leads to any more is known without a
- * listing and without a look at all frontends.
+ * Which chains and sets the frontends in the kernel lead to, counted as they come and go. So unreferenced objects are known
+ * without a listing and without a look at all frontends.
  */
 export class Uses {
   /** Frontends by the chain that they lead to. */

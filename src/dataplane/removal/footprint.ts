@@ -4,8 +4,8 @@ import type { IptablesFlavor, IptablesTable, NftCommand, NftFamily, NftTableList
 import type { FrontendKey } from '../../plan/types.js';
 
 /**
- * What of the kernel is a mode's own: what it makes, and what kube-proxy makes in the same mode, which it takes over. Other modes remove it by this
- * description alone.
+ * A mode's own objects in the kernel: those that it makes, and those that kube-proxy makes in the same mode, which it takes
+ * over. Other modes remove them by this description alone.
  */
 export interface Footprint {
   /** Tables of nf_tables, in each family. */
@@ -22,7 +22,7 @@ export const NO_FOOTPRINT: Footprint = { nftTables: [], chains: null, ipvs: null
 
 export interface NftTableFootprint {
   readonly name: string;
-  /** Sets with notes of frontends that are gone and whose flows are still to be removed, which has to be done once the table is removed. */
+  /** Sets with notes of frontends that are gone and whose flows are still to be removed, once the table is removed. */
   readonly notes: readonly string[];
   /** @param listing with the elements of these sets. */
   readonly readNotes: (family: Family, listing: NftTableListing) => Promise<readonly FrontendKey[]>;

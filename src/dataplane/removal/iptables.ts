@@ -53,8 +53,8 @@ async function removeFlavor(
 }
 
 /**
- * The chains with the rules that matter: those of others and of the few fixed chains. Where one of others leads to a chain of a single Service, its
- * rules matter too; as a rule there is none, and so a large cluster's rules need not be read.
+ * The chains with the rules that matter: those of others and of the few fixed chains. If another owner's rule leads to a chain
+ * of a single Service, that chain's rules matter too. Usually there is none, so a large cluster's rules need not be read.
  */
 async function withRules(
   addon: IptablesPart,

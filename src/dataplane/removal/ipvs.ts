@@ -13,13 +13,15 @@ export interface IpvsParts {
 }
 
 /**
- * Removes the ipvs mode's virtual services, its link and its sets; its chains are gone by then, and with them what used the sets.
+ * Removes the ipvs mode's virtual services, its link and its sets. Its chains are gone by then, and so are the rules that
+ * used the sets.
  *
- * A virtual service is a proxy's when its address is on the mode's link, when a set names it, or when it is on a node port of the node: one that a set has, or,
- * where there is that link, one of the usual range. Others, such as those of a load balancer on the same node, stay. (kube-proxy's own cleanup flushes them all.)
+ * A virtual service is a proxy's when its address is on the mode's link, when a set names it, or when it is on a node port of
+ * the node. A set has the node port or, if there is that link, it is in the usual range. Others, such as those of a load
+ * balancer on the same node, stay. (kube-proxy's own cleanup flushes them all.)
  *
- * @param drain leave virtual services with connections to the next pass: the kernel drops packets of connections whose service is gone. New connections
- *   do not reach them, because ours are translated before ip_vs sees them.
+ * @param drain leave virtual services with connections to the next pass: the kernel drops packets of connections whose service
+ *   is gone. New connections do not reach them, because ours are translated before ip_vs sees them.
  */
 export async function removeIpvs(
   addon: IpvsParts,

@@ -15,14 +15,14 @@ export interface LeftoverAddon extends IptablesPart, IpvsParts {
 const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
 
 /**
- * Removes what a proxy in another mode left behind (behaviour CL-60, CL-61, IT-48, IV-25). Never rejects; call it again until nothing is waiting and
- * there are no problems. Cheap where there is nothing: a listing per family, flavour and table.
+ * Removes what a proxy in another mode left behind (behaviour CL-60, CL-61, IT-48, IV-25). Never rejects; call it again until
+ * nothing is waiting and there are no problems. Cheap where there is nothing: a listing per family, flavour and table.
  *
- * Only when the rules of the mode in force are complete in every family: from then on nothing needs the leftovers but established connections, whose
- * translation conntrack keeps.
+ * Call it only when the rules of the mode in force are complete in every family. From then on only established connections need the
+ * leftovers, and conntrack keeps their translation.
  *
- * @param all what proxies in any mode leave; @param own what must not be taken for a leftover; null: everything goes, but for another proxy's rules in
- * force in a table of nf_tables.
+ * @param all what proxies in any mode leave; @param own what must not be taken for a leftover; null: everything goes, but for
+ * another proxy's rules in force in a table of nf_tables.
  */
 export async function removeLeftovers(
   addon: LeftoverAddon,

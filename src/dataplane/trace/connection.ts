@@ -151,7 +151,7 @@ function wayOf({ kind, steps }: Passage, own: string): readonly TracedChain[] {
   );
 }
 
-/** Whether headers changed between two reports of the trace itself with nothing reported in between that could have done so. */
+/** Whether headers changed between two reports of the trace itself, with no report in between that explains the change. */
 function isTranslatedUnseen({ steps }: Passage, own: string): boolean {
   let before: Step | null = null;
   let between = 0;

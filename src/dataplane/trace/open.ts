@@ -28,8 +28,8 @@ const OUR_TABLE = 'kube-proxy';
 const OUR_CHAIN = /^KUBE-(?!FIREWALL$|KUBELET)/;
 
 /**
- * Has the kernel trace the first packet of each connection of a flow. What it takes for that goes with {@link OpenTrace.close}, and with the process, however
- * that ends.
+ * Makes the kernel trace the first packet of each connection of a flow. Its objects in the kernel go with
+ * {@link OpenTrace.close}, and with the end of the process in any case.
  *
  * @throws TraceError
  */

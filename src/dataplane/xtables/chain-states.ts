@@ -39,7 +39,7 @@ export function listedStates(
   );
 }
 
-/** What was lost or altered since it was acknowledged, one line for each chain. @param isMissed whether a chain had to be as it was. */
+/** Chains lost or altered since they were acknowledged, one line each. @param isMissed whether a chain had to be unchanged. */
 export function differences(
   acknowledged: ReadonlyMap<ChainId, ChainState>,
   found: ChainStates,

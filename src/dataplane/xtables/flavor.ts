@@ -11,7 +11,7 @@ type Flavors = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList'>;
 /** The error of the nft programs where nf_tables has no tables of IP: it lists them as empty, and takes no rule. */
 const LACKING = /Operation not supported/;
 
-/** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */
+/** Chains that show a host's flavour, the surest first: kubelet's own hint, then chains of kubelet and of a service proxy. */
 const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$/, /^KUBE-PROXY-CANARY$/, /^KUBE-/];
 
 /** One flavour for all families: that of the first which has one. @throws ModeError when there is none. */
@@ -65,8 +65,8 @@ async function takesLegacy(addon: Pick<IptablesAddon, 'iptablesRestore'>, family
 }
 
 /**
- * The flavour to write a family's rules with; null when no program works for it. All software of a host should use one: two flavours are two
- * separate rulesets, of which each packet meets both.
+ * The flavour to write a family's rules with; null when no program works for it. All software of a host should use one: two
+ * flavours are two separate rulesets, and each packet meets both.
  *
  * @param wanted null: the one in which Kubernetes has chains, then the one with more rules, then nft.
  */
@@ -95,7 +95,7 @@ export async function chooseFlavor(
   return bySign(all) ?? byRules(all);
 }
 
-/** Whether another flavour has one of these jumps in filter. One that cannot be listed is taken to have none: it may be one that is not in use. */
+/** Whether another flavour has one of these jumps in filter. A flavour that cannot be listed counts as none: it may be unused. */
 export async function inOtherFlavors(
   addon: Flavors,
   family: Family,

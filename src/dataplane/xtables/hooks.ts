@@ -31,8 +31,9 @@ export const NAT_HOOKS = [
 ];
 
 /**
- * Those to the one chain that two modes have and lead to in other words (IT-15, IV-21). In mode ipvs the chain itself asks for new connections, in mode
- * iptables the jump does: as long as the other's jump leads there, the rules would be for packets of established connections too.
+ * The jumps to the one chain that two modes have, with different conditions (IT-15, IV-21). In mode ipvs the chain itself
+ * matches new connections, in mode iptables the jump does. As long as the other mode's jump leads there, the rules would apply
+ * to packets of established connections too.
  */
 export const PROXY_FIREWALL_HOOKS = {
   iptables: hooksTo(

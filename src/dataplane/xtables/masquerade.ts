@@ -16,8 +16,8 @@ export interface MasqueradeExtras {
 }
 
 /**
- * What masquerades packets with the node's mark, in kube-proxy's words: the chain that marks, the one that masquerades what is marked, and the one that
- * accepts it in FORWARD, together with what was established.
+ * The chains that masquerade packets with the node's mark, in kube-proxy's spelling: the chain that marks, the one that
+ * masquerades marked packets, and the one that accepts them in FORWARD, together with established connections.
  */
 export function masqueradeChains(node: NodePlan, { forward, postrouting, marked }: MasqueradeExtras): readonly Chain[] {
   const bit = `0x${node.masqueradeMark.toString(16)}`;

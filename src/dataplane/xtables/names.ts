@@ -1,6 +1,6 @@
 /**
- * Chains that more than one mode has, by kube-proxy's names (behaviour IT-02, IV-21): other software and administrators know them. What is in them is
- * each mode's own, but for what masquerade.ts makes.
+ * Chains of more than one mode, by kube-proxy's names (behaviour IT-02, IV-21): other software and administrators know them.
+ * Their rules are each mode's own, except what masquerade.ts makes.
  */
 export const SHARED_CHAIN = {
   services: 'KUBE-SERVICES',

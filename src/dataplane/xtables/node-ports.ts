@@ -3,11 +3,11 @@ import type { NodePlan } from '../../plan/types.js';
 import { commentMatch } from './rules.js';
 
 /**
- * Rules that send what is addressed to a node port address on to a chain: the kernel's own idea of local addresses, within the configured
+ * Rules that send packets to a node port address on to a chain: the kernel decides what is local, within the configured
  * prefixes. They are the last of their chain: a rule that ends it may be among them.
  *
- * Loopback is for the node itself. With `route_localnet` the kernel routes packets from links and pods to 127.0.0.0/8. The filter's guard, KUBE-FIREWALL,
- * does not see those that are translated before, so they do not come to the node ports.
+ * Loopback is for the node itself. With `route_localnet` the kernel routes packets from links and pods to 127.0.0.0/8. The
+ * filter's guard, KUBE-FIREWALL, does not see packets that are translated before it, so these do not come to the node ports.
  */
 export function nodePortRules(node: NodePlan, chain: string, comment: string): readonly string[] {
   const local = `${commentMatch(comment)} -m addrtype --dst-type LOCAL -j ${chain}`;

@@ -6,7 +6,7 @@ import type {
 } from '../../native/contract.js';
 import type { Chain, ChainId } from './rules.js';
 
-/** Tables in the order in which a stream goes through them: refusals first, so that nothing is let through untranslated while nat is written. */
+/** Tables in the order of a stream: refusals first, so that no packet is let through untranslated while nat is written. */
 export const TABLE_ORDER: readonly IptablesTable[] = ['filter', 'nat', 'mangle', 'raw'];
 
 /** Tables that a stream has written when it comes to this one. */

@@ -19,8 +19,8 @@ export interface RefusedByRulesParts {
 type Counted = ReadonlyMap<string, number>;
 
 /**
- * Packets that rules refused, by what the kernel counts for each rule. A chain that is written anew counts from nothing: what it counted stays in the sums, but for
- * what came after the last look.
+ * Packets that rules refused, by the kernel's counter of each rule. A chain that is written anew counts from zero. Its former
+ * counts stay in the sums, except those since the last look.
  */
 export class RefusedByRules {
   /** Of the last look, by name and digest of a chain. */

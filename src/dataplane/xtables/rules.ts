@@ -3,7 +3,7 @@ import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
 import type { LocalDetector } from '../../plan/types.js';
 
-/** A chain as it should be. Rules are in the very spelling of iptables-save, so that what is sent and what is listed have one digest. */
+/** A chain as it should be. Its rules have the exact spelling of iptables-save, so that sent and listed rules have one digest. */
 export interface Chain {
   readonly table: IptablesTable;
   readonly name: string;

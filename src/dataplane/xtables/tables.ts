@@ -33,7 +33,7 @@ export class Tables {
     return this.options.family;
   }
 
-  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for who only reads. */
+  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for callers that only read. */
   async peek(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     const { addon, family, flavor } = this.options;
     return await addon.iptablesList(family, flavor, TABLE_ORDER, textOf);
@@ -49,7 +49,7 @@ export class Tables {
     return listing;
   }
 
-  /** Whether it is time to list everything again; in between only whether a chain of mangle is still there, as it is not after a flush. */
+  /** Whether everything is due to be listed again. In between only a chain of mangle is looked for, which a flush removes. */
   async isListingDue(canary: string): Promise<boolean> {
     const { addon, family, flavor, now } = this.options;
     if (now() - this.listedAt >= this.listingTook / LISTING_SHARE) return true;

@@ -194,8 +194,8 @@ function findIn(
 }
 
 /**
- * A first packet that comes again soon is of an unanswered attempt: conntrack has forgotten it, and its client is not to go to the same endpoint
- * once more.
+ * A first packet that comes again soon belongs to an unanswered attempt: conntrack has forgotten it. Its client must not go
+ * to the same endpoint once more.
  */
 function forgetUnanswered(isProtocol: Statement, family: NftFamily, client: Expression, map: string): readonly Rule[] {
   const attempt = concat(address(family, 'saddr'), sport, address(family, 'daddr'), meta('l4proto'), dport);
@@ -207,8 +207,8 @@ function forgetUnanswered(isProtocol: Statement, family: NftFamily, client: Expr
 }
 
 /**
- * Notes where a connection went. The endpoint is where it goes by now. Where there is no room for the client the rule ends before it returns, and the next
- * one counts it.
+ * Notes the endpoint of a connection, which is its destination by now. If there is no room for the client, the rule ends
+ * before it returns, and the next one counts the client.
  */
 function rememberIn(
   key: FrontendKey,

@@ -31,10 +31,11 @@ export interface StaleClients {
 }
 
 /**
- * Clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the maps of clients, so this is asked twice: before
- * a removal, to forget them in its own transaction, and after its acknowledgement, for those whom the kernel remembered in between.
+ * Clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the maps of clients, so
+ * this is called twice. Before a removal, the removal's transaction forgets them. After its acknowledgement, it finds clients
+ * that the kernel remembered in between.
  *
- * @param keys by which the clients are remembered. What there is no map for has none.
+ * @param keys by which the clients are remembered. A key without a map has no clients.
  */
 export async function staleClients(
   addon: Pick<NftablesAddon, 'nftElements'>,
@@ -59,7 +60,7 @@ export async function staleClients(
   });
 }
 
-/** A map that is full may refuse to have a client added that has just expired: it is listed anew, so often at the most. */
+/** A full map may refuse to add a client that has just expired: it is listed anew, at most so often. */
 const ATTEMPTS = 4;
 
 /** Finds and removes stale clients in transactions of their own. Answers what was found first. */
@@ -129,8 +130,9 @@ interface Allowed {
 const NOBODY: Allowed = { pods: new Set(), others: new Set() };
 
 /**
- * Of a frontend whose key stands for a list of endpoints: those in the list. A frontend that remembers its clients alone may use two lists: pods never use that
- * of local endpoints; the node itself uses the other one too, so that both will do for all other clients.
+ * If the frontend's key stands for a list of endpoints: those in the list. A frontend that remembers its clients alone may use
+ * two lists. Pods never use the list of local endpoints. The node itself uses the other one too, so for all other clients
+ * both are allowed.
  */
 function allowedBy(frontend: FrontendPlan, table: FamilyTable): Allowed {
   const { key, endpoints, localEndpoints } = frontend;

@@ -9,7 +9,7 @@ import type { FrontendStep } from '../sync-plan.js';
 import { clientKeysOf, parseAffinityChain } from './chains.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type StaleClients } from './clients.js';
 
-/** A removal waits for maps of no more clients: a listing takes some 2 µs for each, and more where there are very many. */
+/** A removal waits for maps of at most so many clients: a listing takes some 2 µs for each, and more if there are very many. */
 const FEW_CLIENTS = 8192;
 /** Of more maps it waits for none. */
 const FEW_MAPS = 256;
@@ -27,10 +27,11 @@ interface Search {
 }
 
 /**
- * The clients of session affinity that have to be forgotten because of what syncs do. Only those of the Service ports that lose an endpoint are listed.
+ * The clients of session affinity that syncs make the kernel forget. Only clients of Service ports that lose an endpoint are
+ * listed.
  */
 export class RememberedClients {
-  /** Frontends whose clients may no longer be right once the kernel acknowledges, and by which keys these are remembered. */
+  /** Frontends whose clients may be wrong once the kernel acknowledges, and the keys by which these are remembered. */
   private readonly concerned = new Map<FrontendKey, readonly FrontendKey[]>();
   /** Of these there were many clients when they were listed last. */
   private readonly large = new Set<FrontendKey>();
@@ -54,8 +55,8 @@ export class RememberedClients {
   ) {}
 
   /**
-   * A client may only be kept if its endpoint still serves its frontend. Where clients are no longer remembered by a key that they were remembered by there is
-   * nothing to do: they are not looked for, and their map goes or is emptied before it is used again.
+   * A client may only be kept if its endpoint still serves its frontend. If a key no longer remembers clients, there is nothing
+   * to do: its clients are not looked up, and its map goes or is emptied before it is used again.
    */
   note({ key: frontend, current, next }: FrontendStep): void {
     const kept = keysOf(current).filter((key) => keysOf(next).includes(key));
@@ -86,9 +87,10 @@ export class RememberedClients {
   }
 
   /**
-   * What forgets clients in the transaction that removes their endpoint, so that none of them is sent there in between, as far as it fits. A new
-   * connection of theirs that passes the hooks just then may still be remembered, so {@link forgetRest} looks again. With so many clients that
-   * listing them takes long, only that: the removal must not wait for it.
+   * Operations that forget clients in the transaction that removes their endpoint, as far as they fit, so that no client is
+   * sent there in between. A new connection of a client that passes the hooks just then may still be remembered, so
+   * {@link forgetRest} looks again. If so many clients take long to list, only {@link forgetRest} does: the removal must not
+   * wait for it.
    */
   async ofRemoved(table: FamilyTable, maxBytes: number): Promise<readonly NftOperation[]> {
     const keys = this.concernedKeys.filter((key) => !this.large.has(key));
