@@ -207,8 +207,8 @@ export class FileLocation implements ManifestLocation {
   }
 
   /**
-   * Whether a reading that looks half-written, or lacks objects the file had, must first prove to last: who writes a file in place empties
-   * it first, and what is written of it so far may look whole. A file put in place by renaming is complete at once.
+   * Whether a reading that looks half-written, or lacks objects the file had, must first prove to last. A program that writes a file in place empties it
+   * first, and the part written so far may look whole. A file put in place by renaming is complete at once.
    */
   private mustWait(name: string, file: KnownFile, reading: Omit<Reading, 'text'>, content: Content): boolean {
     if (file.reading?.inode !== reading.inode) return false;

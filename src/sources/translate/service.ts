@@ -94,8 +94,8 @@ interface ClusterIPs {
 }
 
 /**
- * `clusterIP` is the first of `clusterIPs`; either may be missing. What is missing of `ipFamilies` follows from the addresses, and what is
- * there must agree with them, so the address of a family is the same however it is looked up (behaviour SV-02).
+ * `clusterIP` is the first of `clusterIPs`; either may be missing. The missing part of `ipFamilies` follows from the addresses, and the given part must agree
+ * with them. So the address of a family is the same however it is looked up (behaviour SV-02).
  */
 function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
   const families = readFamilies(spec);

@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream';
 
 /**
  * Makes a stream hand a chunk to those who listen for `data` as soon as it comes, when it flows and nothing waits before the chunk. `Readable` does the same,
- * but then looks in a tick of its own whether to read more, which for a watch's events, each alone in its turn of the event loop, costs more than decoding
- * them. For streams of bytes that are pushed without being asked for, as those of sockets and of HTTP answers are. A stream that is paused, or has no such
- * listeners, works as always.
+ * but then checks in a tick of its own whether to read more. A watch's events come each alone in a turn of the event loop, and this check costs more than
+ * decoding them. For streams of bytes that are pushed without being asked for, as those of sockets and of HTTP answers are. A stream that is paused, or has
+ * no such listeners, works as always.
  */
 export function deliverAtOnce<T extends Readable>(stream: T): T {
   const push = stream.push.bind(stream);

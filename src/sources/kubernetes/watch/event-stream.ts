@@ -29,8 +29,8 @@ export interface StreamSettings {
 }
 
 /**
- * Takes one watch's events to the state: what came in one turn of the event loop is one commit, and initial events are one commit altogether, made when the
- * server has reported that they are complete.
+ * Takes one watch's events to the state. The events of one turn of the event loop are one commit. All initial events are one commit, made when the server has
+ * reported that they are complete.
  */
 export class EventStream implements BodyDecoder<void> {
   private readonly decoder: WatchDecoder;

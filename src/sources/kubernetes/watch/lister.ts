@@ -16,8 +16,8 @@ export interface Listing {
 }
 
 /**
- * Lists a resource unpaged, decoding while it arrives. The first list takes what the server has at hand; a later one nothing older than what we
- * have seen, so that a server behind the others does not take us back; and when that version is gone, or never was, what is newest.
+ * Lists a resource unpaged, decoding while it arrives. The first list takes what the server has at hand. A later one takes nothing older than what we have
+ * seen, so that a server behind the others does not take us back. When that version is gone, or never was, it takes the newest.
  */
 export class Lister {
   private newest = false;
