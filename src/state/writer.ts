@@ -10,9 +10,9 @@ export type StateChange =
   | { readonly type: 'remove'; readonly ref: RowRef };
 
 /**
- * The only way into the state. A source registers before it starts, applies changes as they come (each call is one atomic commit: a
- * relist or a re-read file is one call), and reports `complete` once everything it knew at its start has been applied. Applying rows equal
- * to what is held changes nothing and calls no listener.
+ * The only way into the state. A source registers before it starts, and applies changes as they come (each call is one atomic commit: a relist or a re-read
+ * file is one call). It reports `complete` once everything it knew at its start has been applied. Applying rows equal to what is held changes nothing and
+ * calls no listener.
  */
 export interface Writer {
   register(source: string): SourceWriter;
