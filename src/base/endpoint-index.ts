@@ -2,8 +2,8 @@ import { EndpointList, endpointSize } from './endpoint-list.js';
 import { addressLength } from './ip.js';
 
 /**
- * Positions of packed (address, port) endpoints by their bytes. A conntrack table holds up to a million flows and a Service thousands of
- * endpoints, and a map keyed by text would make as many strings only to throw them away; here a lookup reads the bytes where they lie.
+ * Positions of packed (address, port) endpoints by their bytes. A conntrack table holds up to a million flows and a Service thousands of endpoints. A map
+ * keyed by text would make as many strings only to throw them away. Here a lookup reads the bytes where they lie.
  */
 export class EndpointIndex {
   readonly #packed: Uint8Array;

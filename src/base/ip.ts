@@ -42,7 +42,7 @@ const MAPPED_BITS = 96;
 
 /**
  * Parses `address/length`; host bits are masked off. Null when it is not a prefix. An IPv4-mapped one counts its length in 128 bits and is the
- * IPv4 prefix, as it is to Kubernetes components; with a length that leaves some of the mapping open it is neither family's and refused.
+ * IPv4 prefix, as it is to Kubernetes components. With a length that leaves some of the mapping open it belongs to neither family and is refused.
  */
 export function parsePrefix(text: string): IPPrefix | null {
   const slash = text.lastIndexOf('/');

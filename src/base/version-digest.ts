@@ -2,8 +2,8 @@
 export const DIGEST_PARTS = 64;
 
 /**
- * Which objects there are, and in which versions, in {@link DIGEST_PARTS} numbers that do not depend on an order: two holders of the same objects have the same
- * numbers, and where a number differs they differ in that part. It finds missed changes, not forged ones.
+ * Which objects there are, and in which versions, in {@link DIGEST_PARTS} numbers that do not depend on an order. Two holders of the same objects have the
+ * same numbers. Where a number differs, they differ in that part. It finds missed changes, not forged ones.
  */
 export class VersionDigest {
   readonly sums: number[] = new Array<number>(DIGEST_PARTS).fill(0);
