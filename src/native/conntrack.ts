@@ -74,8 +74,8 @@ export interface FlowSums {
 /** Counts flows on a thread of its own, which waits for those that end. */
 export interface FlowCounter {
   /**
-   * Lists the flows that live, and answers what was counted since the last call: each flow once, and what it has carried since it was last seen, where the
-   * kernel counts that (net.netfilter.nf_conntrack_acct). What the first listing shows was there before and does not count. Rejects with ERR_NETLINK.
+   * Lists the living flows, and answers what was counted since the last call. Each flow counts once, with what it has carried since it was last seen, where
+   * the kernel counts that (net.netfilter.nf_conntrack_acct). What the first listing shows was there before and does not count. Rejects with ERR_NETLINK.
    */
   take(): Promise<FlowSums>;
   stop(): void;

@@ -179,10 +179,10 @@ export interface NftablesAddon {
    */
   nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void;
   /**
-   * Makes a table that lasts as long as this goes on, and calls back with what the kernel reports of packets that it traces in this network namespace,
-   * whichever program enabled the trace; reports are gathered until JavaScript runs. The transaction's table has the flag `owner`: the kernel removes it
-   * with the process, however that ends (Linux 5.12). Answers what ends it; it ends with the environment too, and does not keep the process alive. Throws
-   * ERR_NETLINK when the kernel refuses.
+   * Makes a table for as long as this goes on. Calls back with the kernel's reports of traced packets in this network namespace, whichever program enabled
+   * the trace. Reports are gathered until JavaScript runs. The transaction's table has the flag `owner`: the kernel removes it with the process, however that
+   * ends (Linux 5.12). Answers what ends it; it ends with the environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel
+   * refuses.
    */
   nftTrace(transaction: NftTransaction, onTrace: (trace: NftTrace) => void): () => void;
   /** A rule as listings have it; null when there is none of that handle. */
