@@ -111,7 +111,7 @@ const NOT_CANONICAL = 'the path is not written in its only form';
 
 const TITLES = { 401: 'Unauthorized', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;
 
-/** What the page is of is judged as one, and so is all that it asks: for each path by itself there would be more questions at once than one user may ask. */
+/** The files of the page are judged as one, and so are all its requests. A review for each path would be more than one user may ask for at once. */
 const AS_ONE = ['/ui/api/', '/ui/'] as const;
 
 /** The path that rules are written for; null as in {@link canonicalPath}. */
@@ -121,7 +121,7 @@ function judgedPath(target: string): string | null {
 }
 
 /**
- * The path of a request's target as pages are known by it and rules are written for it; null when it could mean another: with escapes, empty or dotted
+ * The path of a request's target, as pages and rules use it. Null when it could mean another path: with escapes, empty or dotted
  * segments, or a whole URL. Longer ones than any page has cost those who judge them.
  */
 function canonicalPath(target: string): string | null {

@@ -13,8 +13,8 @@ export interface BodyLimits {
 }
 
 /**
- * Reads bodies within limits of memory and time. An API server sends a review in one go, so at the limit of memory the request ends that has been incomplete
- * for the longest time: slow clients take no room from others.
+ * Reads bodies within limits of memory and time. An API server sends a review in one go. At the limit of memory, the request that has been incomplete for the
+ * longest time ends, so that slow clients take no room from others.
  */
 export class Bodies {
   /** The oldest first. */

@@ -85,8 +85,8 @@ function covers(one: string, other: string): boolean {
 }
 
 /**
- * Lists are gone through in order, and the first entry that covers a resource counts: what an earlier one covers does nothing, and within a list neither of
- * two that overlap may stand.
+ * Lists are gone through in order, and the first entry that covers a resource counts. An entry that an earlier one covers does nothing, and two entries of
+ * one list must not overlap.
  */
 const OVERLAPS = rule('overlap', (section) => {
   const before: string[] = [];
