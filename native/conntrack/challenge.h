@@ -10,9 +10,9 @@ namespace pointsman::conntrack {
 
 /// A segment that seems to come from what the flow of `record` is addressed to, for the flow's client: an IP packet with a TCP header.
 ///
-/// It is a SYN with an ACK. A client whose connection is established answers any SYN with an ACK of its true sequence numbers, and the
-/// connection goes on as if nothing had come (RFC 5961, section 4.2; Linux 3.6). To conntrack a SYN with an ACK that no flow began is
-/// invalid, so that it makes no flow here, and where the client has a firewall it is a repetition and passes, which a bare SYN is not.
+/// It is a SYN with an ACK. A client whose connection is established answers any SYN with an ACK of its true sequence numbers, and
+/// the connection goes on as if nothing had come (RFC 5961, section 4.2; Linux 3.6). To conntrack a SYN with an ACK that no flow
+/// began is invalid, so it makes no flow here. Where the client has a firewall it is a repetition and passes; a bare SYN is not.
 netlink::Bytes encode_challenge(Family family, netlink::ByteView record, std::uint32_t sequence);
 
 struct Challenges {

@@ -31,8 +31,8 @@ constexpr std::uint32_t kSequence = 1;
 
 bool is_loaded() { return access(kLoaded, F_OK) == 0; }
 
-/// Applies one operation after the other, each message when the one before is answered: what the kernel leaves of a message with elements, after one that
-/// failed, has to come before the next.
+/// Applies one operation after the other, each message when the one before is answered. After an element failed, the rest of its message has to come
+/// before the next message.
 class Application {
  public:
   explicit Application(Socket& socket) : socket_(socket) {}

@@ -12,9 +12,9 @@ namespace pointsman::iptables {
 /// Calls `each` with the specification of every rule, in order, without the chain.
 void each_rule(Family family, const ChainOperation& operation, const std::function<void(std::string_view)>& each);
 
-/// Input of `iptables-restore --noflush`, table after table in the order in which the operations first name them. Within a table: every
-/// chain that is written or removed is declared (which empties it), then filled; rules in foreign chains follow in their order, and
-/// removed chains come last, when nothing refers to them any more.
+/// Input of `iptables-restore --noflush`, table after table in the order in which the operations first name them. Within a table:
+/// every chain that is written or removed is declared (which empties it), then filled. Rules in foreign chains follow in their order.
+/// Removed chains come last, when nothing refers to them any more.
 class Stream {
  public:
   explicit Stream(const Transaction& transaction);

@@ -30,8 +30,8 @@ struct Applied {
   std::size_t bytes = 0;
 };
 
-/// Sends `count` requests that each carry NLM_F_ACK and the sequence number given to `encode`, as many in a datagram as answers fit into the receive buffer,
-/// and gives `on_answer` the kernel's answer to each, in their order. After EPERM no more are sent, and the error is that.
+/// Sends `count` requests that each carry NLM_F_ACK and the sequence number given to `encode`, as many in a datagram as answers fit into the receive
+/// buffer. Gives `on_answer` the kernel's answer to each, in their order. After EPERM no more are sent, and the error is that.
 Status exchange_each(Socket& socket, std::size_t count,
                      const std::function<void(MessageWriter& writer, std::size_t index, std::uint32_t sequence)>& encode,
                      const std::function<void(std::size_t index, const Acknowledgement& answer)>& on_answer);

@@ -9,8 +9,8 @@
 
 namespace pointsman::netlink {
 
-/// Open sockets between uses, for use from several threads. They are kept because closing one is slow: nf_tables then waits, with its lock
-/// held, until what was deleted shortly before is freed, which takes an RCU grace period of ten milliseconds and more (nft_rcv_nl_event;
+/// Open sockets between uses, for use from several threads. They are kept because closing one is slow: nf_tables then waits, with its
+/// lock held, until recently deleted objects are freed. That takes an RCU grace period of ten milliseconds and more (nft_rcv_nl_event;
 /// 100 times the transaction that changes one element).
 ///
 /// The ports of a pool's sockets have common bits, so that the kernel's notifications about their transactions can be recognized.
