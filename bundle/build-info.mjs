@@ -1,5 +1,5 @@
-// The commit that a build is made from, and its date: of a checkout, git's; elsewhere what POINTSMAN_COMMIT and SOURCE_DATE_EPOCH (seconds since 1970)
-// name, as for a build without .git in a container.
+// The commit that a build is made from, and its date. In a checkout git names them. Elsewhere they are what POINTSMAN_COMMIT and SOURCE_DATE_EPOCH (seconds
+// since 1970) name, as for a build without .git in a container.
 import { execFileSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 
