@@ -13,7 +13,8 @@ import { encodingFor } from '../test/support/api-server/encoding.js';
 /**
  * What an event costs from a frame's bytes to the state, without sockets: frames of a watch are encoded beforehand and handed over one by one, each a commit
  * of its own. Arguments: content type, slices, endpoints, rounds. A round changes every slice once. Prints a line of JSON with the CPU time of all threads
- * for an event, in microseconds: of the first round, whose code is not yet compiled, and of the median, the cheapest and the dearest of the others.
+ * for an event, in microseconds. The code of the first round is not yet compiled, so it stands alone. The other rounds give the median, the cheapest and the
+ * dearest.
  */
 
 const [contentType = '', ...numbers] = process.argv.slice(2);

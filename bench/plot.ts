@@ -12,8 +12,8 @@ interface Scale {
 }
 
 /**
- * An SVG of the time from the process's start to being healthy, against the number of endpoints, both on logarithmic scales: the first start and
- * the restart on the table it left, of every proxy that was measured.
+ * An SVG of the time from the process's start to being healthy, against the number of endpoints, both on logarithmic scales. It has the first start and the
+ * restart on the table it left, of every measured proxy.
  */
 export function plotSyncTimes(results: readonly Result[]): string {
   const times = results.flatMap(({ outside }) => [outside.coldHealthyMs, outside.restartHealthyMs]);

@@ -16,9 +16,9 @@ import { fieldsOf } from '../test/support/deploy/kustomize.js';
 import { spread, type Spread } from './statistics.js';
 
 /**
- * `pointsman webhook` beside the test API server: how long reviews wait for their answers, first alone, then while it is attacked by clients without a certificate
- * (floods of connections, bodies that never end) and by hostile Services that the API server asks about. The attackers are a process of their own.
- * Usage: `node .build/bench/webhook.js [--services N] [--rate N] [--seconds N]`. Prints one object of JSON.
+ * `pointsman webhook` beside the test API server: how long reviews wait for their answers, first alone, then under attack. Clients without a certificate
+ * attack it (floods of connections, bodies that never end), and so do hostile Services that the API server asks about. The attackers are a process of their
+ * own. Usage: `node .build/bench/webhook.js [--services N] [--rate N] [--seconds N]`. Prints one object of JSON.
  */
 
 const { values } = parseArgs({
