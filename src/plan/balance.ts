@@ -121,7 +121,7 @@ export function selectionFacts(
   return spills ? { ...node, zone: null } : node;
 }
 
-/** Of one Service port: the shares of each list of endpoints, made once for all frontends that have it. */
+/** The shares of each list of endpoints of one Service port, made once for all frontends with the list. */
 export class PortBalance {
   private readonly made = new Map<EndpointList, Shares | null>();
   private candidates: ReadonlyMap<string, Candidate> | null = null;
@@ -213,7 +213,7 @@ function greatestDivisor(one: number, other: number): number {
   return other === 0 ? one : greatestDivisor(other, one % other);
 }
 
-/** What an endpoint of a list gets of all connections, of 100, in the order of the list. */
+/** Each endpoint's percentage of all connections, in the order of the list. */
 export function percentages({ weights, slots }: Shares): readonly number[] {
   if (slots === null) {
     const all = weights.reduce((sum, weight) => sum + weight, 0);
@@ -222,7 +222,7 @@ export function percentages({ weights, slots }: Shares): readonly number[] {
   return slotCounts(weights.length, slots).map((count) => (count * 100) / slots.length);
 }
 
-/** How many slots each of so many endpoints has. */
+/** The number of slots of each endpoint. */
 export function slotCounts(endpoints: number, slots: Uint16Array): readonly number[] {
   const counts = new Array<number>(endpoints).fill(0);
   for (const place of slots) counts[place] = (counts[place] ?? 0) + 1;

@@ -8,7 +8,7 @@ import {
   type ServicePortRow,
 } from '../state/rows.js';
 
-/** An endpoint of one Service port, where it is looked at by itself: there are too many to make an object of each. */
+/** An endpoint of one Service port, where it is examined alone: there are too many to make an object of each. */
 export interface Candidate {
   /** Packed address and port, one character per byte; sorts as the packed bytes do. */
   readonly key: string;

@@ -19,13 +19,13 @@ import { clusterIPOf, planService } from './service-plan.js';
 import { printHolding } from './text.js';
 import type { Conflict, FrontendKind, ServicePlan } from './types.js';
 
-/** What is wrong with what a Service asks for, wherever in a cluster it is planned: it does not get it, or should not. */
+/** A problem of a Service's request on any node of a cluster: the Service does not get it, or should not. */
 export interface ClaimProblem {
   readonly rule: 'frontends' | 'conflict' | 'port' | 'node-address' | 'service-range' | 'source-ranges';
   /** `spec.externalIPs`; empty: the Service as a whole. */
   readonly path: string;
   readonly value: string;
-  /** What the value is or does. */
+  /** The problem of the value. */
   readonly problem: string;
   /**
    * `denied`: another Service has it. `seized`: the Service gets it, and another Service loses it. `due`: the same, and that
@@ -34,13 +34,13 @@ export interface ClaimProblem {
   readonly standing: 'denied' | 'seized' | 'due';
 }
 
-/** What else there is in a cluster. */
+/** The rest of a cluster. */
 export interface Cluster {
   /** All Services, planned by {@link ANY_NODE}. */
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   /** The Node that has an address. */
   nodeWith(address: IPAddress): string | undefined;
-  /** Of Services that have health checks on a port, one of each. */
+  /** One plan of each Service that has health checks on a port. */
   checksOn(port: number): readonly ServicePlan[];
   /** How much of one Service nodes program. */
   readonly limits: ServiceLimits;
@@ -107,7 +107,7 @@ function frontendProblem(family: Family, service: ServiceRow, { frontends }: Ser
   return { rule: 'frontends', path: 'spec.ports', value: String(service.ports.length), problem, standing: 'denied' };
 }
 
-/** What no node programs of it, however many endpoints it has. */
+/** The parts of it that no node programs, with any number of endpoints. */
 function limitProblems({ family, shortfalls }: ServicePlan): readonly ClaimProblem[] {
   return shortfalls
     .filter(({ cause }) => cause === 'limit')

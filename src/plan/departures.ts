@@ -23,7 +23,7 @@ export type PackedAddress = string;
  */
 export type ResetPolicy = 'off' | 'removed' | 'service';
 
-/** What resets depend on beside Services and slices. */
+/** The settings of resets, beside Services and slices. */
 export interface ResetSettings {
   /** Whether connections of Services that do not configure this are reset; absent: they are not. */
   readonly resetRemovedEndpoints?: boolean;
@@ -113,7 +113,7 @@ export class Departures {
       const { service, address } = pair;
       const row = this.snapshot.service(service);
       const policy = row === undefined ? 'off' : resetPolicy(row, this.settings());
-      // Of what was seen going it is known when.
+      // The time of an observed departure is known.
       if (policy === 'off' || this.stands(pair)) continue;
       if (policy === 'service' && this.conditionsIn(service, address).next().done === true)
         this.add({ cause: 'left', address, service, ...absence });
@@ -265,7 +265,7 @@ export class Departures {
     return this.isDue('left', address, service, now) && this.conditionsIn(service, address).next().done === true;
   }
 
-  /** Of an address wherever a Service's slices have it. */
+  /** The conditions of an address in all of a Service's slices. */
   private *conditionsIn(service: ObjectKey, wanted: PackedAddress): IterableIterator<number> {
     for (const slice of this.snapshot.slicesOf(service)) {
       if (slice.family !== this.family) continue;
@@ -302,7 +302,7 @@ export class Departures {
     return ranges.length === 0 || ranges.some((range) => prefixContains(range, address));
   }
 
-  /** What is known of where pods have their addresses: of the whole cluster, or of this node. */
+  /** The known ranges of pods' addresses: of the whole cluster, or of this node. */
   private podRanges(): readonly IPPrefix[] {
     const { localDetection, nodeName } = this.settings();
     const all =
@@ -325,7 +325,7 @@ export function packAddress(address: IPAddress): PackedAddress {
 }
 
 const NONE: ReadonlySet<PackedAddress> = new Set();
-/** So many addresses are looked for one by one, which the engine does faster than cutting a list into addresses. */
+/** Up to so many addresses are searched one by one, which the engine does faster than cutting a list into addresses. */
 const FEW = 8;
 
 function keyOf(cause: Departure['cause'], address: PackedAddress, service: ObjectKey | null): string {
@@ -353,7 +353,7 @@ function* addressesOf({ addresses, count }: EndpointSliceRow, size: number): Ite
   for (let index = 0; index < count; index++) yield addresses.slice(index * size, (index + 1) * size);
 }
 
-/** Where a slice has an address. */
+/** The indexes of an address in a slice. */
 function* indexesOf({ addresses }: EndpointSliceRow, wanted: PackedAddress): IterableIterator<number> {
   for (let at = addresses.indexOf(wanted); at >= 0; at = addresses.indexOf(wanted, at + 1))
     if (at % wanted.length === 0) yield at / wanted.length;

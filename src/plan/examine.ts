@@ -22,7 +22,7 @@ export interface EndpointVerdict {
   readonly excluded: Exclusion | null;
 }
 
-/** What {@link selectEndpoints} decides for the traffic of one policy, endpoint by endpoint: sorted, those used first. */
+/** The decision of {@link selectEndpoints} for the traffic of one policy, endpoint by endpoint: sorted, used ones first. */
 export function examineEndpoints(
   family: Family,
   port: ServicePortRow,

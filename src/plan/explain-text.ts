@@ -28,7 +28,7 @@ export function printExplanation(explanation: Explanation): string[] {
   ];
 }
 
-/** What the verdict comes from, in the order in which it is decided; some without lines. */
+/** The causes of the verdict, in the order of the decision; some without lines. */
 export function explanationParagraphs(explanation: Explanation): readonly Paragraph[] {
   const { frontend, policy, conflicts, sourceRanges, balance, affinitySeconds, retrySeconds, notes } = explanation;
   const service =

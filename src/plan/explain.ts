@@ -43,11 +43,11 @@ export interface Explanation {
   /** Every endpoint of the port, those used first. */
   readonly endpoints: readonly ExplainedEndpoint[];
   readonly skippedSlices: readonly SkippedSlice[];
-  /** What picks the endpoint where it is not chance alone with equal shares; null: it is. */
+  /** How the endpoint is picked, if not by chance alone with equal shares; null: it is. */
   readonly balance: ExplainedBalance | null;
   /** ClientIP affinity; null: none. */
   readonly affinitySeconds: number | null;
-  /** After so many seconds an attempt that its endpoint has not answered goes to another; null: it stays. */
+  /** After how many seconds an unanswered attempt goes to another endpoint; null: it stays. */
   readonly retrySeconds: number | null;
   /** The frontend by whose key the client is remembered; null: the one asked for. */
   readonly clientKey: FrontendKey | null;
@@ -64,7 +64,7 @@ export interface Explanation {
 export interface ExplainedBalance {
   /** As the annotation spells it. */
   readonly by: string;
-  /** Of the table for this packet; null: the mode has none. */
+  /** The table's slots for this packet; null: the mode has none. */
   readonly slots: number | null;
 }
 
@@ -72,7 +72,7 @@ export interface ExplainedSource {
   readonly sender: Sender;
   /** Null: any. */
   readonly address: IPAddress | null;
-  /** Where the packet comes in; null: not known, or sent by the node itself. */
+  /** The packet's input interface; null: not known, or sent by the node itself. */
   readonly interface: string | null;
   readonly kind: SourceKind;
 }
@@ -102,7 +102,7 @@ export interface ExplainedEndpoint {
   readonly nodeHints: readonly string[];
   /** Null: the packet may go there. */
   readonly excluded: Exclusion | null;
-  /** What it gets of all connections, in per cent; absent: as much as each other one. */
+  /** Its percentage of all connections; absent: equal shares. */
   readonly share?: number;
 }
 
@@ -165,7 +165,7 @@ function explainedBalance(trace: Trace): ExplainedBalance | null {
   return balance === null || shares === null ? null : { by: printBy(balance.by), slots: shares.slots?.length ?? null };
 }
 
-/** What the Service asks for about its connections and does not get. */
+/** The Service's requests about its connections that are not met. */
 function balanceNotes(table: ForwardingTable, frontend: FrontendPlan | null): readonly string[] {
   const shortfalls = frontend === null ? [] : (table.plan(serviceOf(frontend))?.shortfalls ?? []);
   return shortfalls.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
@@ -295,12 +295,12 @@ export function explainedEndpoint({
   };
 }
 
-/** Whether the table has a Service as it was, and not as the sources have it. */
+/** Whether the table has a Service's former state, and not the sources' present one. */
 function isBehind({ unplanned, deferred }: ForwardingTable, service: ObjectKey): boolean {
   return unplanned.has(service) || deferred.has(service);
 }
 
-/** Services that are not planned as they are: the one that has the frontend, or those that would have the address. */
+/** Services whose present state is not planned: the one that has the frontend, or those that would have the address. */
 function aboutUnplanned(
   snapshot: Snapshot,
   { unplanned, deferred }: ForwardingTable,
@@ -348,7 +348,7 @@ function servicePortOf(
   return [service, row ?? null];
 }
 
-/** What the rules take the sender for: a pod, the node, or another source. */
+/** The sender's class in the rules: a pod, the node, or another source. */
 function locate(
   snapshot: Snapshot,
   node: NodePlan,

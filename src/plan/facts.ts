@@ -55,7 +55,7 @@ export interface ModeTraits {
   readonly endpointLimits?: { readonly internal: number; readonly external: number };
 }
 
-/** What planning takes from the configuration. */
+/** The part of the configuration that planning uses. */
 export interface PlanSettings {
   readonly traits: ModeTraits;
   readonly nodeName: string;
@@ -71,7 +71,7 @@ export interface PlanSettings {
   readonly limits: ServiceLimits;
   /** Absent: {@link DEFAULT_BALANCE}. */
   readonly balance?: BalanceSettings;
-  /** Of the whole node. */
+  /** The times of the whole node. */
   readonly retryTimes: RetryTimes;
   /** Whether connections of Services that do not configure this are reset when their endpoint is gone. Absent: they are not. */
   readonly resetRemovedEndpoints?: boolean;
@@ -98,7 +98,7 @@ export function sameSettings(one: PlanSettings, other: PlanSettings): boolean {
   return SETTINGS.every((name) => isDeepStrictEqual(one[name], other[name]));
 }
 
-/** What planning a Service needs to know of this node. */
+/** The facts of this node that planning a Service needs. */
 export interface NodeFacts {
   readonly name: string;
   readonly zone: string | null;

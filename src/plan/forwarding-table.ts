@@ -37,9 +37,9 @@ interface Claim {
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
   gaps = false;
-  /** Services that could not be planned, and why: the table has them as they were. */
+  /** Services that could not be planned, and why: the table has their former state. */
   readonly unplanned = new Map<ObjectKey, string>();
-  /** Services whose change is left to a later plan: the table has them as they were. */
+  /** Services whose change is left to a later plan: the table has their former state. */
   deferred: ReadonlySet<ObjectKey> = new Set();
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
@@ -96,7 +96,7 @@ export class ForwardingTable implements FamilyTable {
     return this.plans.keys();
   }
 
-  /** What a Service asks for, whether or not it gets it. */
+  /** A Service's claims, whether or not it gets them. */
   plan(service: ObjectKey): ServicePlan | undefined {
     return this.plans.get(service);
   }
@@ -110,7 +110,7 @@ export class ForwardingTable implements FamilyTable {
     return this.checks.values();
   }
 
-  /** Of all Services, whether they hold their frontends or wait for them. Kept up to date by each change, so reading it costs nothing. */
+  /** Includes Services that wait for their frontends. Each change keeps it up to date, so reading it costs nothing. */
   get portsWithoutLocal(): PortsWithoutLocal {
     return this.withoutLocal;
   }
@@ -120,7 +120,7 @@ export class ForwardingTable implements FamilyTable {
     for (const key of this.waiting.keys()) yield* this.conflictsAt(key);
   }
 
-  /** Of one frontend: a conflict for each claim that waits, best first. */
+  /** The conflicts on one frontend: one for each claim that waits, best first. */
   conflictsAt(key: FrontendKey): readonly Conflict[] {
     return (this.waiting.get(key) ?? []).flatMap((loser) => {
       const winner = this.winnerOver(loser);
@@ -177,7 +177,7 @@ export class ForwardingTable implements FamilyTable {
     }
   }
 
-  /** Of all Services, whether they hold their frontends or wait for them. */
+  /** The limitations of all Services, whether they hold their frontends or wait for them. */
   *shortfalls(): IterableIterator<Shortfall> {
     for (const ofService of this.short.values()) yield* ofService;
   }
@@ -218,7 +218,7 @@ export class ForwardingTable implements FamilyTable {
     put(this.plans, service, plan);
   }
 
-  /** What changed since the last call. */
+  /** Takes the changes since the last call. */
   takeChange(): TableChange {
     const change: TableChange = {
       frontends: this.changedFrontends,
@@ -253,7 +253,7 @@ export class ForwardingTable implements FamilyTable {
     this.touched.clear();
   }
 
-  /** Replaces the claim of one Service on a frontend, and decides anew who holds it. */
+  /** Replaces the claim of one Service on a frontend, and decides anew which Service holds it. */
   private replaceClaim(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
     const holder = this.held.get(key);
     const isAlone = !this.waiting.has(key) && (holder === undefined || holder.plan.service === service);

@@ -54,7 +54,7 @@ export function heldClientKeys(
 }
 
 /**
- * By which key a frontend's clients are looked up. The list of a cluster IP has the cluster IP's own.
+ * The key by which a frontend's clients are looked up. The list of a cluster IP has the cluster IP's own key.
  *
  * @param isLocal whether the connection uses {@link FrontendPlan.localEndpoints}.
  */

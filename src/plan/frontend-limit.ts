@@ -2,19 +2,19 @@ import type { Family, IPAddress } from '../base/ip.js';
 import type { ServiceLimits } from '../base/service-limits.js';
 import type { EndpointSliceRow, ServicePortRow } from '../state/rows.js';
 
-/** What is limited, as counted before anything is made of it. */
+/** The limited numbers, counted before anything is made. */
 export interface AskedFrontends {
   readonly ports: readonly Pick<ServicePortRow, 'nodePort'>[];
-  /** Of load balancers, then external ones, each once and none of them the cluster IP. */
+  /** Addresses of load balancers, then external ones, each once and none of them the cluster IP. */
   readonly balancerAddresses: readonly IPAddress[];
   readonly externalIPs: readonly IPAddress[];
-  /** Of the load balancer addresses. */
+  /** The source ranges of the load balancer addresses. */
   readonly sourceRanges: number;
   /** As {@link endpointWeight} counts them. */
   readonly endpoints: number;
 }
 
-/** Which of its frontends one port of a Service keeps: the first so many of its addresses. */
+/** The frontends that one port of a Service keeps: those of its first addresses. */
 export interface KeptOfPort {
   readonly clusterIP: boolean;
   readonly nodePort: boolean;

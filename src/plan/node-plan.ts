@@ -14,7 +14,7 @@ import type { LocalDetector, NodePlan } from './types.js';
 
 const IPV4_BITS = 32;
 
-/** What holds for the whole node in one family (behaviour ST-20, ST-21, ST-34, SV-31, SV-32). */
+/** The plan of the whole node in one family (behaviour ST-20, ST-21, ST-34, SV-31, SV-32). */
 export function planNode(
   family: Family,
   settings: PlanSettings,
@@ -78,7 +78,7 @@ export function opensLoopback({
   return own.length === 0 || own.some(touchesLoopback);
 }
 
-/** What the node is known by in the cluster: other addresses of its links are its own affair. */
+/** The node's addresses in the cluster: node ports do not use other addresses of its links. */
 function nodePortAddresses(
   family: Family,
   prefixes: readonly IPPrefix[] | null,

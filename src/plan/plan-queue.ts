@@ -26,10 +26,10 @@ export class PlanQueue {
   }
 
   /**
-   * Takes what the next plan is to have: at least one, if any waits.
+   * Takes the Services of the next plan: at least one, if any waits.
    *
-   * @param most entries of one plan; the one that has waited longest is not counted.
-   * @param size how many entries a Service has at most, as it was or as it is to be.
+   * @param most entries of one plan, without the Service that has waited longest.
+   * @param size the most entries of a Service, in its former and its new state.
    */
   take(most: number, size: (service: ObjectKey) => number): ReadonlySet<ObjectKey> {
     if (this.waiting.size <= 1 || most === Infinity) return this.takeAll();

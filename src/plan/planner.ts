@@ -129,7 +129,7 @@ export class Planner {
     return decided.length === 0 ? changed : new Set([...changed, ...decided]);
   }
 
-  /** Entries of a Service at most: its frontends, each with its endpoints, as it was planned or as it asks for. */
+  /** The most entries of a Service: its frontends, each with its endpoints, in its former plan or its present request. */
   private size(family: Family, snapshot: Snapshot, key: ObjectKey): number {
     const { frontends: most, entries } = this.settings.limits;
     let held = 0;

@@ -8,7 +8,7 @@ export type Sender =
   | {
       readonly type: 'address';
       readonly address: IPAddress;
-      /** Where its packets come in; null: not known, or not at all. */
+      /** The input interface of its packets; null: not known, or none. */
       readonly interface: string | null;
     };
 
@@ -20,7 +20,7 @@ export interface Question {
   readonly protocol: Protocol;
 }
 
-/** What a destination names in place of an address: a Service, or a port of it. */
+/** A destination that is not an address: a Service, or a port of it. */
 export interface NamedTarget {
   /** Null: not specified. */
   readonly namespace: string | null;
@@ -96,14 +96,14 @@ function parseSender(text: string): Sender {
   const name = percent < 0 ? null : bare.slice(percent + 1);
   if (address !== null && (name === null || isInterfaceName(name)))
     return { type: 'address', address, interface: name };
-  // What looks like an address is a misspelt one.
+  // A text like an address is a misspelt address.
   if (address === null && isInterfaceName(bare) && !/^[\d.]+$/.test(bare)) return { type: 'interface', name: bare };
   throw new QuestionError(
     `--from: ${quote(text)} must be external, node, an IP address, an interface, or address%interface`,
   );
 }
 
-/** What Linux takes as a name of an interface: up to 15 bytes, neither "/" nor ":" nor white space (dev_valid_name). */
+/** Linux takes up to 15 bytes as a name of an interface, without "/", ":" and white space (dev_valid_name). */
 function isInterfaceName(text: string): boolean {
   return /^[^\s/:%]{1,15}$/.test(text) && text !== '.' && text !== '..';
 }

@@ -21,10 +21,10 @@ import {
 } from './selection.js';
 import type { PolicyUse, SelectionModes } from './selection-rules.js';
 
-/** Of Services with fewer endpoints all of them are looked at, which takes less than to remember them. */
+/** Services with fewer endpoints are selected for as a whole, which takes less than to remember them. */
 const LARGE = 512;
 
-/** What came of the last selection among the endpoints of one port of a Service. */
+/** The result of the last selection among the endpoints of one port of a Service. */
 interface Remembered extends WholeSelection {
   readonly slices: readonly EndpointSliceRow[];
   readonly node: NodeFacts;
@@ -53,7 +53,7 @@ export class SelectionMemory {
       if (uses.onePort || count < this.large) return selectEndpoints(family, port, slices, node, uses);
       const name = `${port.protocol} ${port.name}`;
       const held = before?.get(name);
-      // What follows it changes it.
+      // The next change modifies it in place.
       before?.delete(name);
       const next = held && applies(held, node, uses) ? followed(this.family, port, slices, held) : null;
       const { all, ...whole } = next ?? selectWhole(this.family, port, slices, node, uses, true);
@@ -151,7 +151,7 @@ interface ChangedRuns {
   readonly come: readonly Run[];
 }
 
-/** Endpoints that are no longer as they were, as they were and as they are. */
+/** Changed endpoints, in their former and their present state. */
 function changedRuns(
   family: Family,
   port: PortName,

@@ -61,7 +61,7 @@ export interface SelectionModes {
 const STILL_SERVES = SERVING | TERMINATING;
 const NO_HINTS: readonly string[] = [];
 
-/** What the modes follow from: how many endpoints of a port there are of each kind, each once. */
+/** The basis of the modes: how many endpoints of a port there are of each kind, each once. */
 export class Tally {
   private ready = 0;
   private readyHere = 0;

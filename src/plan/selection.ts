@@ -156,7 +156,7 @@ class MarkedLists {
     return this.keys.sort();
   }
 
-  /** The list of a mark, made once of those that are the same. */
+  /** The list of a mark; equal lists are made once. */
   of(mark: number): EndpointList {
     let count = 0;
     for (let marks = 0; marks < MARKS; marks++) if ((marks & mark) !== 0) count += counts[marks] ?? 0;
@@ -182,7 +182,7 @@ const NO_ENDPOINTS = Object.fromEntries(
 
 export type AddressesHere = Pick<Selection, 'hairpin' | 'own' | 'readyHere'>;
 
-/** Of endpoints on this node, or on no node that we know of. @param ports null: of every port. */
+/** Addresses of endpoints on this node, or on no node that we know of. @param ports null: of every port. */
 export function addressesHere(
   runs: readonly Run[],
   modes: SelectionModes,

@@ -61,7 +61,7 @@ export function planService(
   const shortfalls = planner.ofAllPorts();
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
-    // Of this port nothing is programmed: not even its endpoints are looked at.
+    // Nothing of this port is programmed: not even its endpoints are read.
     if (kept === null) continue;
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
@@ -209,7 +209,7 @@ class ServicePlanner {
     return [...this.leftOut(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
   }
 
-  /** What is beyond the limits. */
+  /** The frontends beyond the limits. */
   private leftOut(): readonly Shortfall[] {
     const { asked, kept } = this.limit;
     if (kept === asked) return [];
@@ -226,7 +226,7 @@ class ServicePlanner {
     return [{ family: this.family, cause: 'source-ranges', servicePort: this.key, text }];
   }
 
-  /** What of its annotations cannot be read, and what is not shared as it asks. */
+  /** Annotations that cannot be read, and shares that cannot be met. */
   private unbalanced(): readonly Shortfall[] {
     const { family, service, slices, settings, key: servicePort } = this;
     const unreadable = [...(service.balance?.unreadable ?? []), ...unreadableWeights(family, slices)];
@@ -370,7 +370,7 @@ class ServicePlanner {
     };
   }
 
-  /** All endpoints that there are, and of a Service with addresses of a load balancer those that serve no more. */
+  /** All endpoints that there are, and for a Service with load balancer addresses those that serve no more. */
   private lasting(port: ServicePortRow, { cluster }: Selection): Lasting {
     const candidates = collect(this.family, port, this.slices);
     const all = pack(this.family, candidates);
@@ -414,7 +414,7 @@ class ServicePlanner {
   }
 }
 
-/** What connections that there are may keep. */
+/** The endpoints that existing connections may keep. */
 type Lasting = Required<Pick<FrontendPlan, 'flowEndpoints' | 'draining'>>;
 
 /** How packets to a frontend are handled. */

@@ -6,7 +6,7 @@ import type { FrontendPlan } from './types.js';
 export const RANGES_WITHOUT_EFFECT = 'loadBalancerSourceRanges have no effect: this platform admits every source';
 
 /**
- * What a platform that only balances does not do for a Service port, for people.
+ * The limitations for a Service port on a platform that only balances, as text for people.
  *
  * @param frontends the port's.
  * @param otherPorts of endpoints that are left out.

@@ -17,7 +17,7 @@ const SLOTS_EACH = 20;
 /** Ten slots each, at the least. Making a table takes time in proportion to slots × endpoints: 20 ms for the largest. */
 export const MOST_TABLE_ENDPOINTS = 819;
 
-/** How many slots a table for so many endpoints has: one is enough for one; null when there are too many of them. */
+/** The size of a table for a number of endpoints: one slot is enough for one; null when there are too many of them. */
 export function tableSize(endpoints: number): number | null {
   if (endpoints <= 1) return 1;
   if (endpoints > MOST_TABLE_ENDPOINTS) return null;
@@ -101,7 +101,7 @@ interface Score {
   readonly slot: number;
 }
 
-/** Moves slots from those who have too many to those who have too few, the best scores first. */
+/** Moves slots from endpoints with too many to endpoints with too few, the best scores first. */
 function level(
   slots: Uint16Array,
   counts: readonly number[],

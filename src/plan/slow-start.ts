@@ -1,7 +1,7 @@
 import { READY, type ObjectKey } from '../state/rows.js';
 import { has, type Candidate } from './candidates.js';
 
-/** In so many steps an endpoint comes to its weight; it begins with one. */
+/** The number of steps in which an endpoint reaches its weight; it begins with the first. */
 export const STEPS = 10;
 /** Steps of all endpoints are taken at multiples of this, so that many come in one sync. */
 const BATCH_MS = 1000;
@@ -13,7 +13,7 @@ export type Steps = (key: string) => number;
 export type Warming = (port: string, candidates: Iterable<Candidate>) => Steps;
 
 interface Warm {
-  /** When each ready endpoint of a port became ready, by port; before all time for those that were there first. */
+  /** When each ready endpoint of a port became ready, by port; before all time for the first endpoints. */
   readonly ports: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** When the next step is due; Infinity: all have come to their weight. */
   readonly due: number;

@@ -1,7 +1,7 @@
 import { endpointSize } from '../base/endpoint-list.js';
 import type { Family } from '../base/ip.js';
 
-/** Bits beside an endpoint: four, as a number has room for no more beside an address of IPv4 and a port. */
+/** Four bits beside an endpoint: a number has room for no more beside an address of IPv4 and a port. */
 const MARKS = 16;
 const MARK_BITS = 4;
 
@@ -18,7 +18,7 @@ export interface SortedKeys {
   write(mark: number, count: number): Uint8Array;
 }
 
-/** @param count so many endpoints will be put. Until they are written no other keys may be. */
+/** @param count the number of endpoints that will be put. Until they are written no other keys may be. */
 export function sortedKeys(family: Family, count: number): SortedKeys {
   return family === 'IPv4' ? new NumberKeys(count) : new WordKeys(count);
 }
@@ -30,7 +30,7 @@ let placesOfOne = new Uint32Array(64);
 
 const PORT_AND_MARKS = 65_536 * MARKS;
 
-/** Of IPv4: address, port and marks fit in a number, and numbers are sorted without being compared one by one. */
+/** IPv4: address, port and marks fit in a number, and numbers are sorted without being compared one by one. */
 class NumberKeys implements SortedKeys {
   private readonly numbers: Float64Array;
   private filled = 0;
@@ -69,7 +69,7 @@ class NumberKeys implements SortedKeys {
 const WORDS = 5;
 const ADDRESS_WORDS = 4;
 
-/** Of IPv6: an address is four words, and the fifth has port and marks. */
+/** IPv6: an address is four words, and the fifth has port and marks. */
 class WordKeys implements SortedKeys {
   private readonly words: Uint32Array;
   private readonly places: Uint32Array;
@@ -133,7 +133,7 @@ function word(text: string, at: number): number {
   );
 }
 
-/** Where the next byte goes. */
+/** Writes a word, and answers the offset of the next byte. */
 function writeWord(packed: Uint8Array, at: number, value: number): number {
   packed[at] = value >>> 24;
   packed[at + 1] = value >>> 16;

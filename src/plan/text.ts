@@ -78,7 +78,7 @@ export function printFrontend(frontend: FrontendText): string[] {
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
   if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   if (isServed && balance !== null && balance !== undefined) {
-    // By chance without tables there is nothing but weights.
+    // A choice by chance without tables has nothing but weights.
     if (balance.endpoints.slots !== null || balance.by !== 'random')
       lines.push(`${head} balance ${printBy(balance.by)}`);
     lines.push(...printShares(`${head} `, endpoints, balance.endpoints));
@@ -119,7 +119,7 @@ export function printServicePort(servicePort: string): string {
   return servicePort.slice(0, SERVICE_PORT_LIMIT);
 }
 
-/** What users call the kinds of frontends. */
+/** The users' names of the kinds of frontends. */
 export const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {
   ClusterIP: 'cluster IP',
   ExternalIP: 'external IP',
@@ -131,7 +131,7 @@ export function printConflict(conflict: Conflict): string {
   return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
 }
 
-/** Of two Services all that they both claim. */
+/** All frontends that two Services both claim. */
 export function printConflictPair(pair: ConflictPair): string {
   return `${printConflict(pair.first)}${printCount(pair)}`;
 }
@@ -173,7 +173,7 @@ function printSeconds(seconds: number): string {
   return seconds === 0 ? 'off' : `${seconds}s`;
 }
 
-/** What holds for the node, one fact a line. */
+/** The node's facts, one a line. */
 export function printNode(node: NodePlan): string[] {
   const lines = [
     `${node.family} node local-detector ${printDetector(node.localDetector)}`,

@@ -23,7 +23,7 @@ export interface TracedPacket {
 }
 
 export type Verdict =
-  /** The packet goes on as it is: it is not ours, or finds no endpoint where the platform refuses nothing. */
+  /** The packet goes on unchanged: it is not ours, or finds no endpoint where the platform refuses nothing. */
   | { readonly type: 'none' }
   /** `unused-port`: of a cluster IP in use (VD-15), or of another address of a Service (VD-17). */
   | { readonly type: 'reject'; readonly because: 'no-endpoints' | 'unused-port' }

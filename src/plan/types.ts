@@ -26,7 +26,7 @@ export interface FrontendPlan {
   readonly port: number;
   /** `namespace/name` or `namespace/name:port`. */
   readonly servicePort: string;
-  /** Where connections go; sorted, no duplicates. With `localEndpoints` set, only those from pods and from the node itself. */
+  /** The endpoints of connections; sorted, no duplicates. With `localEndpoints` set, only of those from pods and the node itself. */
   readonly endpoints: EndpointList;
   /** External traffic policy Local: the endpoints of connections from outside, which keep their source; null otherwise. */
   readonly localEndpoints: EndpointList | null;
@@ -73,10 +73,10 @@ export interface Balance {
 
 export { isUniform } from './uniform-weights.js';
 
-/** Of the largest table: a prime. */
+/** The most slots of a table: a prime. */
 export const MOST_SLOTS = 8191;
 
-/** What each endpoint of a list gets. */
+/** The share of each endpoint of a list. */
 export interface Shares {
   /** In the order of the list; above 0. */
   readonly weights: readonly number[];
@@ -90,7 +90,7 @@ export interface Shares {
  * is in the list, independent of the frontend that they used. The same for all frontends of a port.
  */
 export interface ClientKeys {
-  /** Of the cluster-wide list. */
+  /** The key of the cluster-wide list. */
   readonly cluster: FrontendKey;
   /** Null where all frontends use the cluster-wide list. */
   readonly local: LocalClients | null;
@@ -149,7 +149,7 @@ export type LocalDetector =
   | { readonly type: 'input-interface'; readonly name: string }
   | { readonly type: 'input-interface-prefix'; readonly prefix: string };
 
-/** What holds for the whole node in one family. */
+/** The plan of the whole node in one family. */
 export interface NodePlan {
   readonly family: Family;
   /** Null: every source of cluster IP traffic counts as a pod, no source of external traffic does. */
@@ -167,7 +167,7 @@ export interface NodePlan {
   readonly clientPrefix: number;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
-  /** Of frontends that have no value of their own. */
+  /** The times of frontends that have no value of their own. */
   readonly retryTimes: RetryTimes;
   /** The node's own first address, where the platform balances by itself; null: unknown, or not needed. */
   readonly address: IPAddress | null;
@@ -182,7 +182,7 @@ export interface Conflict {
   /** As what each has the address. */
   readonly winnerKind: FrontendKind;
   readonly loserKind: FrontendKind;
-  /** What decided: the kind, the age of the Services, or, with both the same, the key. */
+  /** The reason of the decision: the kind, the age of the Services, or, with both the same, the key. */
   readonly reason: 'kind' | 'age' | 'key';
 }
 
@@ -224,7 +224,7 @@ export interface AddressSet extends Iterable<IPAddress> {
   has(address: IPAddress): boolean;
 }
 
-/** What changed in one family since the table was last asked. */
+/** The changes in one family since the table was last asked. */
 export interface TableChange {
   readonly frontends: ReadonlySet<FrontendKey>;
   /**

@@ -1,13 +1,13 @@
 import type { ZoneSpill } from '../state/rows.js';
 
-/** What a node needs to know of an endpoint to share connections between zones. */
+/** The facts of an endpoint that a node needs to share connections between zones. */
 export interface Placed {
   readonly weight: number;
   /** Null: it is in no zone that we know of; it takes what is over from all zones. */
   readonly zone: string | null;
 }
 
-/** What all connections of a node are, so that shares are whole numbers and the same on every node of a zone. */
+/** The number for all connections of a node, so that shares are whole numbers and the same on every node of a zone. */
 const WHOLE = 1_000_000;
 
 /**
@@ -32,13 +32,13 @@ export function spilledWeights(endpoints: readonly Placed[], own: string, { clie
   };
   const hasAny = left > 0 || room(own) > 0;
   return endpoints.map(({ zone, weight }) => {
-    // Where no zone has anything left all zones are as full, and nothing is better than equal shares.
+    // If no zone has anything left, all zones are equally full, and equal shares are best.
     const part = hasAny ? partOf(zone) : room(zone);
     return Math.round((WHOLE * part * weight) / (capacity.get(zone) ?? 1));
   });
 }
 
-/** What each zone has of all clients; together 1. */
+/** Each zone's part of all clients; together 1. */
 function demandOf(
   capacity: ReadonlyMap<string | null, number>,
   own: string,
