@@ -80,8 +80,8 @@ export async function applyKernelValues(
 }
 
 /**
- * The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. It also makes
- * the kernel take packets from the network to 127.0.0.0/8, so it must not be set before the rule is there that drops these (IT-21).
+ * The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. It also makes the
+ * kernel take packets from the network to 127.0.0.0/8. So it must not be set before the rule that drops these is there (IT-21).
  */
 export const ROUTE_LOCALNET: KernelValue = {
   path: '/proc/sys/net/ipv4/conf/all/route_localnet',
