@@ -16,7 +16,7 @@ const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2';
 const PREFIX = 'kube-proxy-client';
 
 /**
- * A key and the certificate for it in one file, to which a link leads, and beside it the key for which a certificate is still asked. Every step leaves what
+ * A key and its certificate in one file, to which a link leads. Beside it is the key of a pending certificate request. Every step leaves what
  * the next start can go on with. What fails rejects with the system's error.
  */
 export class PairFiles {

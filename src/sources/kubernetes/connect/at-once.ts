@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Makes a stream hand a chunk to those who listen for `data` as soon as it comes, when it flows and nothing waits before the chunk. `Readable` does the same,
+ * Makes a flowing stream hand a chunk to the listeners of `data` as soon as it comes, if nothing waits before the chunk. `Readable` does the same,
  * but then checks in a tick of its own whether to read more. A watch's events come each alone in a turn of the event loop, and this check costs more than
  * decoding them. For streams of bytes that are pushed without being asked for, as those of sockets and of HTTP answers are. A stream that is paused, or has
  * no such listeners, works as always.

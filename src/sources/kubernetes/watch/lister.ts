@@ -52,7 +52,7 @@ export class Lister {
 
   /**
    * Asks whether the server has seen a version. A watch from a future version is answered well and then sends nothing, not even bookmarks, until the server
-   * reaches it, and earlier changes stay unknown; a list is refused.
+   * reaches it. Earlier changes stay unknown; a list is refused.
    *
    * @throws SourceFailure of kind `ahead` when it has not.
    */
