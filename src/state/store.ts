@@ -71,8 +71,8 @@ export class Store implements Writer {
   }
 
   /**
-   * Calls `listener` once after each commit that changed something, with what it changed in the order of the commit, and with no edits when
-   * readiness changes. Until what it returns is called.
+   * Calls `listener` once after each commit that changed something, with its edits in the order of the commit. When readiness changes it calls with no edits.
+   * Until what it returns is called.
    */
   onChange(listener: ChangeListener): () => void {
     this.listeners = [...this.listeners, listener];
