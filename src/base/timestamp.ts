@@ -25,7 +25,7 @@ interface Offset {
   readonly most: bigint;
 }
 
-/** On a busy machine the process may have to wait between looking at the one clock and at the other, so that is looked at before and after. */
+/** On a busy machine the process may wait between reading the one clock and the other, so that one is read before and after. */
 function systemOffset(): Offset {
   const before = process.hrtime.bigint();
   const milliseconds = BigInt(Date.now());
