@@ -1,6 +1,6 @@
 /**
- * The programs of iptables. The addon renders what it is given as one `iptables-restore --noflush` stream, feeds it to the
- * program of the wanted flavour from a worker thread, and reads what the kernel holds through the matching `-save`.
+ * The programs of iptables. The addon renders its input as one `iptables-restore --noflush` stream, and feeds it to the program of the wanted flavour from a
+ * worker thread. It reads what the kernel holds through the matching `-save`.
  */
 
 /** Which of the two kernel interfaces the iptables programs talk to; both may exist on one host, with separate rules. */

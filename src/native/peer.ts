@@ -13,8 +13,8 @@ export interface PeerAddon {
    */
   peerUser(descriptor: number): number | null;
   /**
-   * Has the kernel end a TCP connection with ETIMEDOUT whose other end is silent for `limitMs`, whether it is idle or data waits to be acknowledged. An
-   * idle one is probed after `idleSeconds`, and then every second until the other end answers. Waits for nothing.
+   * Makes the kernel end a TCP connection with ETIMEDOUT when the other end is silent for `limitMs`. The connection may be idle or wait for an
+   * acknowledgement. An idle one is probed after `idleSeconds`, and then every second until the other end answers. Waits for nothing.
    *
    * @param descriptor of an open socket.
    * @returns false: it is none of TCP.
