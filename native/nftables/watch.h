@@ -49,8 +49,8 @@ class ChangeReader {
 };
 
 /// A subscription to changes of a table by anyone but the owner of the ports that `ignored_ports` and SocketPool::kPortMask describe, in
-/// the network namespace of the calling thread. nf_tables composes a notification for every object and element of a transaction while any
-/// process listens, which takes several times as long as the transaction itself: pause it around large ones.
+/// the network namespace of the calling thread. While any process listens, nf_tables composes a notification for every object and element
+/// of a transaction. That takes several times as long as the transaction itself: pause it around large ones.
 class Watch {
   struct Key {};
 

@@ -21,7 +21,7 @@ struct Change {
   void merge(const Change& later);
 };
 
-/// Adds what one datagram of notifications tells. `name_of` answers the name of a link by its index, empty when it is gone: that is reported
+/// Adds the content of one datagram of notifications. `name_of` answers the name of a link by its index, empty when it is gone: that is reported
 /// separately.
 void read_change(netlink::ByteView datagram, const std::function<std::string(std::uint32_t)>& name_of, Change& change);
 

@@ -69,7 +69,7 @@ int release_object(dl_phdr_info* object, size_t, void* data) {
   return 0;
 }
 
-/// Has the kernel take the pages of programs and libraries out of this process, of which a start needs most and what comes after it few. They stay in the
+/// Makes the kernel take the pages of programs and libraries out of this process. A start needs most of them, later work few. They stay in the
 /// kernel's cache of files, and come back from there where they are touched (madvise(2), MADV_DONTNEED on a private mapping of a file).
 void release_files() {
   std::vector<Range> mappings = mappings_of_files();
