@@ -25,7 +25,7 @@ interface Offset {
   readonly most: bigint;
 }
 
-/** On a busy machine the process may wait between reading the one clock and the other, so that one is read before and after. */
+/** On a busy machine the process may wait between reading the two clocks, so the monotonic one is read before and after the other. */
 function systemOffset(): Offset {
   const before = process.hrtime.bigint();
   const milliseconds = BigInt(Date.now());

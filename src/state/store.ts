@@ -72,7 +72,7 @@ export class Store implements Writer {
 
   /**
    * Calls `listener` once after each commit that changed something, with its edits in the order of the commit. When readiness changes it calls with no edits.
-   * Until what it returns is called.
+   * The returned function ends the calls.
    */
   onChange(listener: ChangeListener): () => void {
     this.listeners = [...this.listeners, listener];
