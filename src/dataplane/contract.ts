@@ -1,7 +1,7 @@
 import type { Family, IPAddress } from '../base/ip.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 
-/** What the kernel was asked to do in one sync of one family. */
+/** The kernel's work in one sync of one family. */
 export interface SyncReport {
   readonly family: Family;
   /** Whether everything was compared with the kernel (first sync, after a failure, periodic check). */
@@ -12,9 +12,9 @@ export interface SyncReport {
   /** Tables, chains, rules and sets added, flushed or deleted. */
   readonly ruleOperations: number;
   readonly bytes: number;
-  /** What a periodic comparison found lost or altered that was acknowledged before, one line each. */
+  /** Acknowledged values that a periodic comparison found lost or altered, one line each. */
   readonly repairs: readonly string[];
-  /** What could not be tidied up; the next full sync tries again. */
+  /** Objects that could not be tidied up; the next full sync tries again. */
   readonly problems: readonly string[];
   /** Chains of several frontends whose new rules the kernel refuses: they stay unchanged, and the next full sync tries again. */
   readonly refusedChains?: readonly string[];
@@ -24,7 +24,7 @@ export interface SyncReport {
   readonly quarantined: readonly QuarantinedFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
-  /** What is not done of what other modes, or newer kernels, do. */
+  /** Limitations compared with other modes, or newer kernels. */
   readonly limitations?: readonly Limitation[];
   /** The time on the dataplane's clock when a further sync is needed although nothing changed; absent: there is none. */
   readonly dueAt?: number;
@@ -32,7 +32,7 @@ export interface SyncReport {
   readonly background?: Promise<void>;
 }
 
-/** What a mode or a kernel does not do. */
+/** A limitation of a mode or a kernel. */
 export interface Limitation {
   /** A kernel's is logged as a warning: it takes another kernel, and the mode is what was asked for. */
   readonly of: 'mode' | 'kernel';
@@ -46,7 +46,7 @@ export interface Limitation {
  */
 export interface QuarantinedFrontend {
   readonly frontend: FrontendKey;
-  /** What the kernel answered last. */
+  /** The kernel's last answer. */
   readonly reason: string;
   readonly since: number;
   readonly retryAt: number;
@@ -67,7 +67,7 @@ export interface AffinityQuestion {
   readonly endpoints: readonly string[];
 }
 
-/** What the kernel holds that decides over some packets. */
+/** The part of the kernel's content that decides over some packets. */
 export interface Inspection {
   /** As {@link FamilyDataplane.dump}, but of the scope alone. */
   readonly lines: readonly string[];
@@ -111,7 +111,7 @@ export interface AttemptCounter {
 
 /** Connections whose client session affinity did not remember, as there was no room for it. */
 export interface UnrememberedClients {
-  /** What the clients asked for: a frontend, or an address of the node with a node port. */
+  /** The clients' destination: a frontend, or an address of the node with a node port. */
   readonly asked: FrontendKey;
   /** Since the kernel began to count, which it may do anew at any time. */
   readonly connections: number;

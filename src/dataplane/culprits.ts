@@ -76,9 +76,9 @@ export async function findCulprits<Unit, Refusal>(
 }
 
 /**
- * Brings what an external change altered of quarantined keys back as the kernel held it, where the kernel takes that.
+ * Restores externally changed, quarantined keys to the value that the kernel held before, where the kernel takes it.
  *
- * @param send has the keys be as they were, which it reads back into the ledger; null: they are taken.
+ * @param send restores the keys' former values, and reads them back into the ledger; null: the kernel took them.
  */
 export async function restoreDamaged<Key, Value, Refusal>(
   ledger: Ledger<Key, Value>,

@@ -22,7 +22,7 @@ export interface Quiet {
 /** Resolves when no sync changes the kernel. */
 export type WaitForQuiet = () => Promise<Quiet>;
 
-/** What one sync is about. */
+/** The scope of one sync. */
 export interface SyncScope {
   readonly table: FamilyTable;
   readonly change: TableChange;
@@ -34,7 +34,7 @@ export interface SyncScope {
   readonly keeps: boolean;
 }
 
-/** What the kernel was asked to do. */
+/** The kernel's work. */
 export type Sent = Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>;
 
 export const NOTHING_SENT: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
@@ -47,7 +47,7 @@ export interface Delivered {
   readonly background?: Promise<void>;
 }
 
-/** What is to be reported of tidying up. */
+/** The report of tidying up. */
 export type Tidied = Pick<SyncReport, 'problems'> & Partial<Pick<SyncReport, 'repairs' | 'rules'>>;
 
 /** Notes of gone datagram frontends that the kernel itself keeps, so that they survive a restart. */
@@ -77,7 +77,7 @@ export interface Driver<Listing> {
   readonly resets: ConnectionResets | null;
   /** See {@link FamilyDataplane.retriesAttempts}. */
   readonly retriesAttempts: boolean;
-  /** What is not done of what other modes, or newer kernels, do; absent: nothing. */
+  /** Limitations compared with other modes, or newer kernels; absent: none. */
   readonly limitations?: readonly Limitation[];
   /** When there is something to do although nothing changed; null: never. */
   readonly dueAt: number | null;
@@ -90,7 +90,7 @@ export interface Driver<Listing> {
   /** Whether it is certain that a listing would show nothing new. */
   isUntouched(): Promise<boolean>;
   list(scope: SyncScope): Promise<Listing>;
-  /** What of the acknowledged state a listing lacks, a line each. */
+  /** Acknowledged values that a listing lacks, a line each. */
   losses(listing: Listing): readonly string[];
   /**
    * The listing is what the kernel holds. Objects that the plan does not name go, or stay unchanged until the plan names them

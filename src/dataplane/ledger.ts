@@ -58,18 +58,18 @@ export interface Claim {
 }
 
 interface QuarantineEntry<Value> extends Quarantine {
-  /** What the kernel refused; undefined: that it be absent. */
+  /** The value that the kernel refused; undefined: that the key be absent. */
   readonly refused: Value | undefined;
   /** 0: it has not been tried since something new is known of it. */
   readonly waitMs: number;
 }
 
-/** Of those that are due the one with the smallest is tried first: see {@link Ledger.due}. */
+/** The due key with the smallest rank is tried first: see {@link Ledger.due}. */
 function rank({ waitMs, retryAt }: Pick<QuarantineEntry<unknown>, 'waitMs' | 'retryAt'>): number {
   return waitMs === 0 ? -retryAt - 1 : retryAt;
 }
 
-/** What was desired of the keys of a claim when it began. */
+/** The desired values of a claim's keys when it began. */
 class ClaimedValues<Key, Value> {
   readonly keys: Key[] = [];
   readonly values: (Value | undefined)[] = [];
@@ -104,7 +104,7 @@ export class Ledger<Key, Value> {
   private isAllUnknown = false;
   private changes = 0;
   private readonly quarantines = new Map<Key, QuarantineEntry<Value>>();
-  /** Of keys that are quarantined: what the kernel held before an external change altered it. */
+  /** For quarantined keys: the value that the kernel held before an external change altered it. */
   private readonly formers = new Map<Key, Value>();
   private readonly backoff: QuarantineBackoff;
 
@@ -164,7 +164,7 @@ export class Ledger<Key, Value> {
     return this.pending().next().done === true;
   }
 
-  /** What is to be sent: keys that are pending and neither claimed nor quarantined. */
+  /** The keys to be sent: pending, and neither claimed nor quarantined. */
   pending(): IterableIterator<Key> {
     return this.quarantines.size + this.claims.size === 0 ? this.pendingValues.keys() : this.pendingAmongOthers();
   }
@@ -299,12 +299,12 @@ export class Ledger<Key, Value> {
     if (former !== undefined && !this.formers.has(key)) this.formers.set(key, former);
   }
 
-  /** What was held before cannot be restored. */
+  /** The former value cannot be restored. */
   abandonDamaged(key: Key): void {
     this.formers.delete(key);
   }
 
-  /** What is held as desired is not pending, once that is known. */
+  /** A key that is held as desired is not pending, once that is known. */
   private finish(key: Key): void {
     const value = this.pendingValues.get(key);
     if (!this.isUncertain(key) && this.same(value, this.held.get(key))) this.meet(key, value);

@@ -1,6 +1,6 @@
 import type { Limitation } from './contract.js';
 
-/** Of a mode that has no rules by which new flows get timeouts of their own. @param why for people. */
+/** For a mode that has no rules to give new flows timeouts of their own. @param why for people. */
 export function attemptsWait(why: string): Limitation {
   return {
     of: 'mode',
@@ -8,13 +8,13 @@ export function attemptsWait(why: string): Limitation {
   };
 }
 
-/** Of a mode that resets no connections to endpoints that are gone. */
+/** For a mode that resets no connections to endpoints that are gone. */
 export const CONNECTIONS_GO_ON: Limitation = {
   of: 'mode',
   text: 'clients of a removed endpoint learn of it by their own timeouts: mode nftables resets their connections',
 };
 
-/** Of a mode in which the kernel does not count connection attempts by endpoint. */
+/** For a mode in which the kernel does not count connection attempts by endpoint. */
 export const ATTEMPTS_NOT_COUNTED: Limitation = {
   of: 'mode',
   text: 'endpoints that do not answer are not named: modes nftables and iptables count connection attempts',

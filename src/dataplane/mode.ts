@@ -10,7 +10,7 @@ import type { FamilyTable, NodePlan } from '../plan/types.js';
 import type { AttemptCounter, FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
 import type { Footprint, OwnFootprint } from './removal/footprint.js';
 
-/** What a mode is given to work on this host. */
+/** A mode's dependencies on this host. */
 export interface ModeParts {
   readonly config: Config;
   readonly addon: NativeAddon;
@@ -54,19 +54,19 @@ export interface ModeMetrics {
   /** Whether syncs that compared everything and the others have separate durations (behaviour ME-02, ME-03). */
   readonly tellsFullSyncs: boolean;
   readonly syncFailures: ModeMetric;
-  /** Of syncs that did not compare everything; they count among all as well. */
+  /** Counts syncs that did not compare everything; they count among all as well. */
   readonly partialSyncFailures: ModeMetric | null;
   /** Syncs that could not remove all that was in the way. */
   readonly cleanupFailures: ModeMetric | null;
   /** Rules by table: those there are, and those that the last sync wrote. */
   readonly rules: { readonly held: ModeMetric; readonly written: ModeMetric } | null;
-  /** What {@link OpenMode.packetCounts} answers, by name. */
+  /** The answers of {@link OpenMode.packetCounts}, by name. */
   readonly packets: readonly ModeMetric[];
 }
 
 /** Why another mode is the better choice, logged once it is in force. */
 export interface Deprecation {
-  /** Of the event. */
+  /** The reason of the event. */
   readonly reason: string;
   readonly note: string;
 }
@@ -78,13 +78,13 @@ export interface ModeDefinition<Name extends string = string> {
   readonly traits: (config: Config) => ModeTraits;
   readonly footprint: Footprint;
   readonly metrics: ModeMetrics;
-  /** What it asks of the kernel beside rules; it is kept so while the mode is in force. */
+  /** The kernel settings that it needs beside rules; they are kept while the mode is in force. */
   readonly sysctls: (config: Config) => readonly Sysctl[];
   /** Null: nothing speaks against it. */
   readonly deprecation: Deprecation | null;
   /** @throws ModeError when none of the families can be served. */
   open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;
-  /** What this kernel refuses of the mode, tried with the rules for these families' nodes. Nothing stays changed. */
+  /** The parts of the mode that this kernel refuses, tried with the rules for these families' nodes. Nothing stays changed. */
   tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]>;
   /** The ruleset of these tables as the mode's own tools print it. Needs no privileges. */
   render(
@@ -116,7 +116,7 @@ export async function tryToOpen(
 }
 
 /**
- * What works of a mode, which is a file of its own in the program as it is shipped.
+ * Loads a mode's code, which is a file of its own in the shipped program.
  *
  * @throws ModeError when it cannot be loaded.
  */

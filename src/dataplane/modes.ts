@@ -21,7 +21,7 @@ export function modeDefinition(name: ProxyMode): ModeDefinition {
   return MODES[name];
 }
 
-/** What proxies in any mode that a platform has leave in its kernel, where others can remove it. */
+/** The leftovers of proxies in any mode of a platform, as far as others can remove them. */
 export function footprintsOn(platform: NodeJS.Platform): readonly Footprint[] {
   return Object.values(MODES).flatMap(({ platforms, footprint }: ModeDefinition) =>
     platforms.includes(platform) && footprint !== NO_FOOTPRINT ? [footprint] : [],

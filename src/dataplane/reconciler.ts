@@ -200,14 +200,14 @@ export class Reconciler<Listing> implements FamilyDataplane {
     });
   }
 
-  /** What is under way may have looked before: then a further comparison is for all who asked meanwhile. */
+  /** An audit under way may have looked before: then one further comparison serves all callers since. */
   audit(): Promise<boolean> {
     if (this.looking === null && this.nextAudit === null) return this.auditNow();
     return (this.nextAudit ??= this.auditNext());
   }
 
   private async auditNext(): Promise<boolean> {
-    // A failure is reported to who asked for it.
+    // The caller of that audit gets its failure.
     while (this.looking !== null) await this.looking.catch(() => false);
     this.nextAudit = null;
     return await this.auditNow();
@@ -227,7 +227,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
   }
 
   async probe(): Promise<boolean> {
-    // Of two at once the second would find nothing else.
+    // The second of two concurrent ones would find nothing else.
     if (this.looking !== null) return false;
     if (this.driver.polls === 'everything' && this.isKnown && this.audits.isDue) return await this.audit();
     if (!this.probes.isDue) return false;

@@ -23,7 +23,7 @@ const BEFORE_SOURCES = 99;
 /** After conntrack has found the flow, and before the destinations of replies are translated. */
 const BEFORE_DESTINATIONS = -110;
 
-/** @param send sends a transaction, for who counts them. */
+/** @param send sends a transaction, for callers that count them. */
 export function attemptCounter(
   addon: Addon,
   families: readonly Family[],
@@ -123,7 +123,7 @@ function match(left: Json, right: string | number | readonly string[], op: '==' 
   return { match: { op, left, right } };
 }
 
-/** Of each endpoint that there were attempts to. */
+/** One row of each endpoint with attempts. */
 function joined(family: Family, sets: readonly NftSetListing[]): readonly EndpointAttempts[] {
   const rows = new Map<string, Record<Counted, number>>();
   for (const { name, keyLength, elements } of sets) {

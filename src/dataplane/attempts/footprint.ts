@@ -3,7 +3,7 @@ import type { Footprint } from '../removal/footprint.js';
 /** A table beside those of the mode, in both families. */
 export const ATTEMPTS_TABLE = 'pointsman-attempts';
 
-/** What a process leaves that is killed while it counts. */
+/** The objects that a process leaves if it is killed while it counts. */
 export const ATTEMPTS_FOOTPRINT: Footprint = {
   nftTables: [
     {

@@ -31,7 +31,7 @@ const LAST_STATE = 6;
 const SLICE_MS = 10;
 const ROWS_AT_ONCE = 500;
 
-/** What many connections have in common: where they were addressed to, and by endpoint which ones they are. */
+/** The common part of many connections: their original destination, and the connections by endpoint. */
 interface Destination {
   readonly frontend: FrontendKey;
   readonly service: ObjectKey;

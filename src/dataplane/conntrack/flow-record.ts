@@ -45,7 +45,7 @@ export function isUnansweredAttempt(
   { state, status }: FlowLayout,
   protocol: Protocol,
 ): boolean {
-  // Of four bytes, big-endian, the last has the lowest bits.
+  // The last of four big-endian bytes has the lowest bits.
   const replied = ((records[start + status + 3] ?? 0) & SEEN_REPLY) !== 0;
   return !replied && records[start + state] === REQUESTED[protocol];
 }

@@ -27,9 +27,9 @@ interface FlowTarget {
   /** Null: every node port address. */
   readonly address: IPAddress | null;
   readonly port: number;
-  /** Of flows that have begun; null: any. */
+  /** Endpoints of flows that have begun; null: any. */
   readonly kept: EndpointList | null;
-  /** Of new connections, each list for some clients. */
+  /** Endpoints of new connections, each list for some clients. */
   readonly taking: readonly EndpointList[];
 }
 

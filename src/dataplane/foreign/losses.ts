@@ -24,7 +24,7 @@ export interface ForeignQuestion {
   }[];
 }
 
-/** What rules of others take, and where. */
+/** Packets that rules of others take, and where. */
 export interface ForeignLosses {
   readonly losses: readonly {
     readonly outcome: ForeignLoss['outcome'];
@@ -39,7 +39,7 @@ export interface ForeignLosses {
     /** Of all of them. */
     readonly all: boolean;
   }[];
-  /** What was not read, and why. */
+  /** Tables that were not read, and why. */
   readonly unread: readonly string[];
 }
 
@@ -49,7 +49,7 @@ type Loss = ForeignLosses['losses'][number];
 const TRANSLATION = -100;
 const SOURCE_TRANSLATION = 100;
 
-/** What rules of others take of a packet on its way to its endpoints. */
+/** The losses of a packet to rules of others on its way to its endpoints. */
 export async function lossesOf(addon: ForeignReading, question: ForeignQuestion): Promise<ForeignLosses> {
   const { bases, unread } = await readForeign(addon, question.family);
   const { endpoints } = question;
@@ -71,7 +71,7 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
       const known = found.get(key) ?? described(loss);
       const hit = [...known.endpoints, name];
       found.set(key, { ...known, endpoints: hit, all: hit.length === endpoints.length });
-      // What is lost meets nothing more.
+      // A lost packet meets nothing more.
       if (loss.certain) break;
     }
   }

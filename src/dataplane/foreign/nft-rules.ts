@@ -8,10 +8,10 @@ const NFPROTO = { IPv4: 2, IPv6: 10 } as const;
 
 /** Bits of `ct state`, as nft_ct.c has them. */
 const CT_NEW = 8;
-/** Of `ct status`: IPS_DST_NAT. */
+/** IPS_DST_NAT of `ct status`. */
 const CT_DST_NAT = 32;
 
-/** What changes nothing about whether a rule is for a packet. */
+/** Expressions that do not affect whether a rule matches a packet. */
 const NEUTRAL = new Set(['counter', 'log', 'notrack', 'objref', 'last', 'connlimit-note']);
 
 const REGISTERS = 64;
@@ -130,7 +130,7 @@ class Machine {
   private meta(key: string): ArrayLike<number> | null {
     const { packet } = this;
     switch (key) {
-      // By number: meta keys that the addon has no word for.
+      // The number of a meta key that the addon has no name for.
       case '0':
         return null;
       case '1':
@@ -170,7 +170,7 @@ class Machine {
     const found =
       set === undefined || elements === null ? null : find(elements, this.read(register, set.keyLength), set);
     if (found === null) {
-      // What a map would have given is not known either.
+      // The map's value is not known either.
       if (target === '0') this.verdict = { type: 'unknown' };
       else if (target !== null && set !== undefined) this.put(Number(target), set.dataLength, null);
       this.isSure = false;
@@ -255,7 +255,7 @@ function find(
   { keyLength, declaration }: NftSetListing,
 ): number | null {
   if (count === 0) return -1;
-  // Of those with several fields each has an interval of its own.
+  // A key of several fields has an interval for each of them.
   if (!key.every((byte) => byte !== null) || (keyEnds !== null && / fields /.test(declaration))) return null;
   if (/ catch-all| expressions /.test(declaration)) return null;
   const wanted = Buffer.from(key);

@@ -23,7 +23,7 @@ export type Verdict =
   /** The packet's fate is unknown. */
   | { readonly type: 'unknown' };
 
-/** What a rule does with a packet that it is for; `match` null: perhaps. */
+/** A rule's verdict on a matching packet; `match` null: perhaps. */
 export interface Judged {
   readonly match: Match;
   readonly verdict: Verdict;
@@ -54,11 +54,11 @@ export interface ForeignBase {
   readonly hook: Hook;
   readonly priority: number;
   readonly policy: 'accept' | 'drop';
-  /** What lists it. */
+  /** The command that lists it. */
   readonly listing: string;
 }
 
-/** What a base chain of others does with a packet. */
+/** The loss of a packet in a base chain of others. */
 export interface ForeignLoss {
   readonly base: ForeignBase;
   readonly outcome: 'drop' | 'reject';
@@ -66,6 +66,6 @@ export interface ForeignLoss {
   readonly certain: boolean;
   /** `rule 3 of chain f`, or `its policy`. */
   readonly where: string;
-  /** The rule as it was read; null: the policy. */
+  /** The rule in the form in which it was read; null: the policy. */
   readonly rule: string | null;
 }

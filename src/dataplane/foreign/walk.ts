@@ -15,7 +15,7 @@ interface Walked {
   readonly loss: Loss | null;
 }
 
-/** What a base chain takes from a packet; null: nothing visible; `endless`: the walk would take too long. */
+/** The loss of a packet in a base chain; null: nothing visible; `endless`: the walk would take too long. */
 export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | 'endless' | null {
   const walk = new Walk(base.table, packet);
   const { type, loss } = walk.chain(base.chain, 0);
@@ -29,7 +29,7 @@ export function lossAt(base: ForeignBase, packet: HookedPacket): ForeignLoss | '
 class Walk {
   /** Something that cannot be evaluated may have let the packet go before. */
   mayPass = false;
-  /** What may take it. */
+  /** A possible loss. */
   private perhaps: Loss | null = null;
   private steps = 0;
 

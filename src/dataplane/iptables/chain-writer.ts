@@ -10,7 +10,7 @@ import type { Tables } from '../xtables/tables.js';
 import { CHAIN, DIVISION, hashIn, TRIAL } from './names.js';
 import type { Ruleset } from './ruleset.js';
 
-/** What streams that the kernel took were made of. */
+/** The content of streams that the kernel took. */
 export interface SentStreams extends Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'> {
   readonly rules: RuleCounts;
 }
@@ -31,7 +31,7 @@ export interface Stream {
   readonly others: readonly IptablesOperation[];
   /** Chains that are sent although they are not pending. */
   readonly also: readonly ChainId[];
-  /** Groups whose own chains are left as they are. */
+  /** Groups whose own chains are left unchanged. */
   readonly except: ReadonlySet<string>;
 }
 
@@ -51,7 +51,7 @@ export class ChainWriter {
 
   constructor(private readonly options: ChainWriterOptions) {}
 
-  /** What was sent since the last call. */
+  /** Takes the counts of what was sent since the last call. */
   takeSent(): SentStreams {
     const { tally } = this;
     this.tally = NOTHING_SENT;

@@ -55,7 +55,7 @@ export class IptablesDriver implements Driver<Chains> {
   private desired: Pipeline | null = null;
   private readonly groups: ServiceGroups;
   private readonly chains: ChainLedger;
-  /** What built-in chains, and those that others have rules in, lack. */
+  /** Rules that built-in chains, and chains with rules of others, lack. */
   private jumps: readonly IptablesOperation[] = [];
   /** Frontends that another process left and that the plan does not have. */
   private unplanned: readonly FrontendKey[] = [];
@@ -65,11 +65,11 @@ export class IptablesDriver implements Driver<Chains> {
   private guardsLoopback = false;
   private written: SentStreams['rules'] = { filter: 0, nat: 0 };
   private readonly tables: Tables;
-  /** Since all chains were last as they are known to be. */
+  /** Since all chains were last in their known state. */
   private isTouched: IsTouched = UNKNOWN;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
-  /** What the last listing lacked of the timeout policies that were acknowledged. */
+  /** Acknowledged timeout policies that the last listing lacked. */
   private policyLosses: readonly string[] = [];
 
   constructor(private readonly options: IptablesOptions) {
@@ -160,7 +160,7 @@ export class IptablesDriver implements Driver<Chains> {
     return names;
   }
 
-  /** What was on its way when its answer was lost is not missed. */
+  /** A change under way when its answer was lost is not reported as lost. */
   losses(listing: Chains): readonly string[] {
     const { acknowledged, unknown } = this.chains;
     const jumps = hookRepairs(listing, wantedHooks(false, this.settings.retries)).filter(
@@ -337,7 +337,7 @@ export class IptablesDriver implements Driver<Chains> {
     return await inOtherFlavors(addon, family, flavor, hooks);
   }
 
-  /** What a predecessor left. */
+  /** Takes over a predecessor's rules. */
   private takeOver(listing: Chains, keeps: boolean): void {
     const { view, ruleset } = this.plan;
     const held = readBack(this.family, listing, view.node);
@@ -351,7 +351,7 @@ export class IptablesDriver implements Driver<Chains> {
   }
 }
 
-/** What it sends is counted. */
+/** The addon with its streams counted. */
 function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
   return {
     iptablesList: (...asked) => addon.iptablesList(...asked),
@@ -365,7 +365,7 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
 /** Where the kernel does not notify, the periodic check remains. */
 const UNKNOWN: IsTouched = () => Promise.resolve(false);
 
-/** Of which chains the rules themselves are needed at a start. */
+/** The chains whose rules themselves are needed at a start. */
 function textsToRead({ gaps }: FamilyTable): readonly string[] {
   return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
 }
@@ -391,10 +391,10 @@ const REMEMBERED_WAIT: Limitation = {
 
 /** Chains of others that are looked into. */
 const OTHERS_CHAINS = [CHAIN.firewall, CHAIN.forward];
-/** What `dump` reads. */
+/** The chains that `dump` reads. */
 const ASKED = [...OTHERS_CHAINS, 'KUBE-'];
 
-/** What is wanted, and what brings it to the kernel. */
+/** The desired rules, and the writers that bring them to the kernel. */
 interface Pipeline {
   readonly view: AdoptedTable;
   readonly ruleset: Ruleset;

@@ -69,7 +69,7 @@ export class GroupWriter {
     this.hide([...this.options.groups.ledger.damaged.keys()]);
   }
 
-  /** Sends what was altered externally of groups that are quarantined as it was, where the kernel takes it. */
+  /** Restores externally changed groups that are quarantined, where the kernel takes their former state. */
   async restore(): Promise<void> {
     const { ledger } = this.options.groups;
     for (const [hash, former] of [...ledger.damaged]) if (!this.isFree(former)) ledger.abandonDamaged(hash);
@@ -98,7 +98,7 @@ export class GroupWriter {
     const { together, apart } = this.options.groups.pending();
     const hidden = new Set(apart.flat());
     this.hide([...hidden].filter((hash) => !this.hidden.has(hash)));
-    // What a sync did not come to that failed.
+    // The groups that a failed sync did not come to.
     this.reveal([...this.hidden].filter((hash) => !hidden.has(hash)));
     return this.bring(together, { removing, others, also: [] });
   }
@@ -116,7 +116,7 @@ export class GroupWriter {
     const written = tablesBefore(refused.table);
     await this.control(others.filter(({ table }) => !written.includes(table)));
     const culprits = await this.bringApart(groups.units(groups.pending().together), Infinity);
-    // What refuses everything by now is no group's fault.
+    // If everything is refused by now, no group is at fault.
     if (culprits.found.length > 0) await this.control([]);
     this.putAside(culprits.found);
     if (culprits.tooMany !== null) throw culprits.tooMany.error;
@@ -185,7 +185,7 @@ export class GroupWriter {
     });
   }
 
-  /** Sends groups as they were before they were altered. */
+  /** Sends groups in their state before an external change. */
   private async attemptFormer(former: ReadonlyMap<string, ServiceGroup>): Promise<RefusedStream | null> {
     const { groups, ruleset, writer } = this.options;
     const { ledger } = groups;
@@ -264,7 +264,7 @@ export class GroupWriter {
     ruleset.show(hashes.map((hash) => [hash, groups.ledger.desired(hash)]));
   }
 
-  /** What the kernel does not hold completely is let go of. */
+  /** Hides groups, and removes those that the kernel does not hold completely. */
   private hide(hashes: readonly string[]): void {
     const { groups, ruleset } = this.options;
     for (const hash of hashes) {

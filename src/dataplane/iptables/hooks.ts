@@ -42,11 +42,11 @@ export function wantedHooks(withFirewall: boolean, withRetries: boolean): readon
   return [...(withFirewall ? FIREWALL_HOOKS : []), ...HOOKS, ...(withRetries ? RETRY_HOOKS : [])];
 }
 
-/** Kubelet puts the same rule in the same chain, in these very words (IT-21). */
+/** Kubelet puts the same rule in the same chain, in this exact spelling (IT-21). */
 const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
-/** What makes kubelet's and our common chain hold what it has to, whichever makes it first. Others' rules in it stay. */
+/** Operations that complete the chain that kubelet and we share, whichever makes it first. Others' rules in it stay. */
 export function firewallOperations(listing: readonly IptablesChainListing[]): readonly IptablesOperation[] {
   const common = { table: 'filter', chain: CHAIN.firewall } as const;
   const chain = listing.find(({ table, name }) => table === common.table && name === common.chain);

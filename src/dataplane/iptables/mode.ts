@@ -2,7 +2,7 @@ import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS } from './packet-metrics.js';
 
-// What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 const working = (): Promise<typeof import('./open.js')> => loadWorking('iptables', () => import('./open.js'));
 

@@ -79,7 +79,7 @@ const HOOKED: ReadonlySet<string> = new Set([
   CHAIN.retry,
 ]);
 
-/** Of our timeout policies: protocol and family, and seconds. */
+/** The names of our timeout policies: protocol and family, and seconds. */
 export const POLICY_NAME = /^K([tuTU])([0-9]{2})$/;
 
 export const IPTABLES_FOOTPRINT: Footprint = {

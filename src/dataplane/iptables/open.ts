@@ -52,7 +52,7 @@ export async function render(
   { config, addon, isTcpBeLiberal }: Pick<ModeParts, 'config' | 'addon' | 'isTcpBeLiberal'>,
   tables: readonly FamilyTable[],
 ): Promise<string> {
-  // What this host's kernel and programs can count is not asked: the rules are for any.
+  // This host's kernel and programs are not asked for their counters: the rules are for any host.
   const settings = { ...(await nodeSettings({ isTcpBeLiberal })), countsPackets: false };
   const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
   return tables.map((table) => `# ${table.family}\n${renderTable(addon.iptables, table, flavor, settings)}`).join('');

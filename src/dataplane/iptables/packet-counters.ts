@@ -12,7 +12,7 @@ export const ACCOUNT = {
 
 const MATCH = '-m nfacct --nfacct-name';
 
-/** What makes a rule count the packets that come as far as this match. */
+/** The match by which a rule counts the packets that come as far as it. */
 export function countIn(account: string): string {
   return `${MATCH} ${account}`;
 }

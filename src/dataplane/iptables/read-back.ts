@@ -198,7 +198,7 @@ class Reader {
     };
   }
 
-  /** What a chain translates to, itself or in the chains it is divided into; kube-proxy has one for every endpoint. */
+  /** The endpoints of a chain, or of the chains into which it is divided; kube-proxy has a chain for every endpoint. */
   private endpointsOf(chain: string): Endpoints {
     const found = new Map<string, Buffer>();
     const weights = new Map<string, number>();

@@ -7,7 +7,7 @@ import { firewallOperations, wantedHooks } from './hooks.js';
 import { hasRetries } from './retry.js';
 import { wholeRuleset } from './ruleset.js';
 
-/** What a first sync sends to a kernel without rules, as iptables-restore reads it. Needs no privileges. */
+/** The first sync to a kernel without rules, as iptables-restore reads it. Needs no privileges. */
 export function renderTable(
   addon: Pick<IptablesAddon, 'iptablesEncode'>,
   table: FamilyTable,

@@ -62,7 +62,7 @@ export function usePolicy(policy: string): string {
   return `-j CT --timeout ${policy}`;
 }
 
-/** What every packet meets: of TCP only a connection's first one goes on to the frontends. */
+/** The chain that every packet meets: of TCP only a connection's first packet goes on to the frontends. */
 export function retryEntry(): Chain {
   return fixedChain('raw', CHAIN.retry, [
     `-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j ${CHAIN.retryOf.TCP}`,

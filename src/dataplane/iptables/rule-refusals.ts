@@ -3,12 +3,12 @@ import { RefusedByRules, type Refusal, type RefusedByRulesParts } from '../xtabl
 import { CHAIN, DIVISION } from './names.js';
 import { frontendIn } from './read-back.js';
 
-/** What rules of filter refuse. */
+/** The refusals by rules of filter. */
 export function rulesThatRefuse(parts: Pick<RefusedByRulesParts, 'addon' | 'family' | 'flavor'>): RefusedByRules {
   return new RefusedByRules({ ...parts, prefix: 'KUBE-', refusalIn });
 }
 
-/** What a rule of filter does with packets to a frontend; null: nothing, or it selects no single one. */
+/** The refusal of packets to a frontend by a rule of filter; null: none, or it selects no single frontend. */
 function refusalIn(chain: string, text: string): Refusal | null {
   const rule = parseRule(text);
   const frontend = frontendIn(rule, chain.startsWith(CHAIN.externalNodePorts));

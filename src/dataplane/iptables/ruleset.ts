@@ -21,7 +21,7 @@ import {
 import { groupsOf } from './service-groups.js';
 import { everything, type Changes, type TableView } from '../table-view.js';
 
-/** What may not be in the kernel as it should be, since it was reported last. */
+/** Chains that may differ in the kernel from what they should be, since they were reported last. */
 export interface TouchedChains {
   readonly chains: readonly Chain[];
   /** Chains that should not be there any more. */
@@ -42,7 +42,7 @@ export class Ruleset {
   /** By group: the names its chains had when they were last noted. */
   private readonly chainsOf = new Map<string, readonly string[]>();
   private readonly healthPorts = new Map<string, string>();
-  /** Of frontends that refuse some connections: as they did so in what the kernel holds or may hold. */
+  /** Frontends that refuse some connections: their refusals that the kernel holds or may hold. */
   private readonly refusing = new Map<FrontendKey, readonly FrontendPlan[]>();
   /** Groups of which more is in there than what they are shown to refuse, perhaps. */
   private readonly unsettled = new Set<string>();
@@ -129,7 +129,7 @@ export class Ruleset {
     for (const key of keys) this.place(key);
   }
 
-  /** Of every group that is shown. */
+  /** The hashes of all groups that are shown. */
   hashes(): readonly string[] {
     return [...this.groups.keys()];
   }
@@ -309,7 +309,7 @@ export class Ruleset {
     return { addresses, ports };
   }
 
-  /** What refused more than the frontend does, or something else: that keeps its rules until {@link finish}. */
+  /** Refusals of more than the frontend refuses, or of something else: they keep their rules until {@link finish}. */
   private outlived(plan: FrontendPlan): readonly FrontendPlan[] {
     const before = this.refusing.get(plan.key);
     if (before === undefined) return [];

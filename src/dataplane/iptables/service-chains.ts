@@ -112,7 +112,7 @@ function clusterList(group: ServiceGroup): EndpointList {
   return frontend.endpoints;
 }
 
-/** Of external traffic if its policy is Local, otherwise of internal traffic: with both Local the two are the same. Null: none is. */
+/** The list of external traffic if its policy is Local, otherwise of internal traffic. With both Local they are the same. Null: none is. */
 function localList(group: ServiceGroup): EndpointList | null {
   const external = externalFrontend(group)?.localEndpoints ?? null;
   const internal = internalFrontend(group)?.endpoints ?? null;
@@ -145,7 +145,7 @@ function externalRules(frontend: FrontendPlan, names: ChainNames, { localDetecto
   return rules;
 }
 
-/** What sends connections to a frontend with endpoints on; none for others. */
+/** The rules that send connections on to a frontend with endpoints; none for others. */
 export function dispatchRules(group: ServiceGroup, frontend: FrontendPlan): readonly string[] {
   if (!hasEndpoints(frontend)) return [];
   return [`${toFrontend(frontend, describe(frontend))} -j ${entryChain(group, frontend)}`];
@@ -197,7 +197,7 @@ function rejection({ protocol, family }: FrontendPlan): string {
   return `REJECT --reject-with ${family === 'IPv4' ? 'icmp' : 'icmp6'}-port-unreachable`;
 }
 
-/** What selects packets to a frontend, with a comment; node ports are selected by their port alone. */
+/** The match of packets to a frontend, with a comment; node ports are selected by their port alone. */
 function toFrontend({ address, protocol, port }: FrontendPlan, comment: string): string {
   const word = protocolWord(protocol);
   const destination = address === null ? '' : `-d ${hostText(address)} `;

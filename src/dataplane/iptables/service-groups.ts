@@ -20,7 +20,7 @@ export type Unit = readonly string[];
 /** Every group of a family's table as it should be and as the kernel holds it, by hash. */
 export class ServiceGroups {
   readonly ledger: Ledger<string, ServiceGroup>;
-  /** Of frontends that there should be. */
+  /** The groups of desired frontends. */
   private readonly groupOf = new Map<FrontendKey, string>();
 
   /** @param now milliseconds on a clock that only goes forward. */
@@ -58,7 +58,7 @@ export class ServiceGroups {
     return changed.keys();
   }
 
-  /** What is pending: groups that may go together in one stream, and units that have to do with what is quarantined. */
+  /** The pending groups that may go together in one stream, and the units that involve quarantined groups. */
   pending(): { readonly together: readonly string[]; readonly apart: readonly Unit[] } {
     const { quarantined } = this.ledger;
     if (quarantined.size === 0) return { together: [...this.ledger.pending()], apart: [] };

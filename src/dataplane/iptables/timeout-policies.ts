@@ -57,10 +57,10 @@ export class TimeoutPolicies {
   }
 
   /**
-   * Has the kernel hold these policies with the seconds that the sysctls call for.
+   * Makes the kernel hold these policies with the seconds that the sysctls call for.
    *
-   * @param listing as it is now: where there are such rules already they need not be tried.
-   * @returns what of the acknowledged state was lost, a line each; null where rules cannot name policies.
+   * @param listing the present one: if it has such rules already, they need not be tried.
+   * @returns acknowledged values that were lost, a line each; null if rules cannot name policies.
    */
   async prepare(
     names: ReadonlySet<string>,

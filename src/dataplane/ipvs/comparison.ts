@@ -45,7 +45,7 @@ export class Comparison {
     this.rules = new Seen(this.ruleMatter());
   }
 
-  /** What costs little in a large cluster too, one comparison at a time. */
+  /** The comparisons that cost little in a large cluster too, one at a time. */
   *little(): IterableIterator<() => Promise<boolean>> {
     yield () => this.services.differ(['services']);
     yield () => this.sizes.differ(SET_ROLES);

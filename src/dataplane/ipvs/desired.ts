@@ -30,7 +30,7 @@ const MOST_STATES = 64;
  * If a node port and another frontend meet at one address, the other frontend has it (behaviour NF-30).
  */
 export class Desired {
-  /** What each virtual service is of, as it was last taken over: no more is kept of one, as there are many. */
+  /** The frontend of each virtual service when it was last taken over. There are many, so no more is kept of one. */
   private readonly placed = new Map<ServiceKey, FrontendPlan>();
   /** Those of them, but for node ports, whose address the link is not to have. */
   private readonly unlinked = new Set<ServiceKey>();
@@ -68,7 +68,7 @@ export class Desired {
     return this.placed.get(key)?.key;
   }
 
-  /** Addresses of the node's other links, as they were last looked at. */
+  /** Addresses of the node's other links, in the state of the last look. */
   get ownAddresses(): ReadonlySet<IPAddress> {
     return this.own;
   }

@@ -8,7 +8,7 @@ import { noEndpoints, sortEndpoints, unite } from './frontends.js';
 export interface Destinations {
   /** Take connections. */
   readonly active: EndpointList;
-  /** Of those, in their order; absent: 1 each. */
+  /** The weights of those, in their order; absent: 1 each. */
   readonly weights?: readonly number[];
   /**
    * They take no new connections, and go when the last has ended (behaviour IV-04). Those of UDP and SCTP also go when they do

@@ -10,7 +10,7 @@ import type { Family, IPAddress } from '../../base/ip.js';
 /** The first wait before connections are checked for their end, in milliseconds: each wait is twice as long as the one before. */
 const FIRST_LOOK_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
-/** What still has connections after a day has none that matter: ip_vs forgets those without packets after minutes. */
+/** Connections that last after a day do not matter: ip_vs forgets those without packets after minutes. */
 const LIMIT_MS = 24 * 3_600_000;
 
 interface Drain {
@@ -81,7 +81,7 @@ export class Drains {
     }
   }
 
-  /** Of UDP and SCTP flows end with their Service. */
+  /** Flows of UDP and SCTP end with their Service. */
   private mayHaveConnections(key: ServiceKey): boolean {
     if (parseFrontendKey(key).protocol !== 'TCP') return false;
     return allOf(this.family, this.ledgers.destinations.acknowledged.get(key)).count > 0;

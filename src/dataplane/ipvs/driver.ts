@@ -69,7 +69,7 @@ export class IpvsDriver implements Driver<Look> {
   readonly resets = null;
   readonly retriesAttempts = false;
   private table: FamilyTable | null = null;
-  /** What the delivery under way starts from; null: the kernel is as it acknowledged. */
+  /** The listing that the delivery under way starts from; null: the kernel is as it acknowledged. */
   private listed: Look | null = null;
   private readonly ledgers: Ledgers;
   private readonly desired: Desired;

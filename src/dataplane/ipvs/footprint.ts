@@ -51,7 +51,7 @@ const HOOKED: ReadonlySet<string> = new Set([
   CHAIN.outGuard,
 ]);
 
-/** Of SCTP there is a virtual service for each element of a set by address. */
+/** SCTP has a virtual service for each element of a set by address. */
 const PORT_ROLES: readonly (readonly [role: SetRole, protocol: Protocol])[] = [
   ['tcpNodePorts', 'TCP'],
   ['tcpNodePortsLocal', 'TCP'],
@@ -63,7 +63,7 @@ export function isOwnChain(table: IptablesTable, chain: string): boolean {
   return CHAINS[table].has(chain);
 }
 
-/** What kube-proxy makes in ipvs mode, and what we make. */
+/** The objects that kube-proxy makes in ipvs mode, and those that we make. */
 export const IPVS_FOOTPRINT: Footprint = {
   nftTables: [],
   chains: { isOwn: isOwnChain, isPerService: () => false, hooked: HOOKED, companions: MARK_COMPANIONS },

@@ -36,11 +36,11 @@ export type ElementKey = string;
 export interface Element {
   readonly role: SetRole;
   readonly key: ElementKey;
-  /** Of names `namespace/name:port`; of others empty. */
+  /** The comment of names `namespace/name:port`; empty for others. */
   readonly comment: string;
 }
 
-/** What a frontend is to the kernel at one address. */
+/** A frontend at one address, as the kernel has it. */
 export interface Virtual {
   readonly address: IPAddress;
   readonly port: number;
@@ -51,7 +51,7 @@ export function serviceKey({ address, port, protocol }: Virtual): ServiceKey {
   return frontendKey(address, port, protocol);
 }
 
-/** What the mode is configured with, of virtual services. */
+/** The mode's configuration of virtual services. */
 export interface Scheduling {
   readonly scheduler: string;
   /** Schedulers that Services may ask for and the kernel lacks: such Services get the common scheduler. Absent: it has all. */

@@ -8,7 +8,7 @@ import { SET_ROLES, setName, type SetRole } from './names.js';
 import { printElements } from './print.js';
 import { nameSet } from './wire.js';
 
-/** What of one family the kernel is to hold, chains apart, and what it does, by kind. */
+/** The desired and the held state of one family, without chains, by kind. */
 export class Ledgers {
   readonly services: Ledger<ServiceKey, IpvsServiceState>;
   /** Every virtual service has an entry, if an empty one. */
@@ -32,7 +32,7 @@ export class Ledgers {
     this.elements = Object.fromEntries(elements) as Record<SetRole, Ledger<ElementKey, string>>;
   }
 
-  /** What the kernel was seen to hold. */
+  /** Enters the kernel's listed state. */
   readBack({ services, destinations, elements, addresses }: Held): void {
     this.services.readBackAll(services);
     this.destinations.readBackAll(destinations);
@@ -41,7 +41,7 @@ export class Ledgers {
   }
 }
 
-/** What the kernel holds of one family's, chains apart. */
+/** The kernel's state of one family, without chains. */
 export interface Held {
   readonly services: Map<ServiceKey, IpvsServiceState>;
   readonly destinations: Map<ServiceKey, Destinations>;
@@ -49,13 +49,13 @@ export interface Held {
   readonly addresses: Map<IPAddress, true>;
 }
 
-/** What the kernel holds and should not, as far as is known, stays. */
+/** Keeps objects that the kernel holds and should not, as far as is known. */
 export function keepHeld<Key, Value>(ledger: Ledger<Key, Value>): void {
   for (const key of [...ledger.pending()])
     if (ledger.desired(key) === undefined) ledger.desire(key, ledger.acknowledged.get(key));
 }
 
-/** What was lost, altered or added since it was acknowledged, a line each. */
+/** Values lost, altered or added since they were acknowledged, a line each. */
 export function differences(family: Family, ledgers: Ledgers, held: Held): readonly string[] {
   const { services, destinations } = ledgers;
   // They come after their virtual service, and go with it.

@@ -32,7 +32,7 @@ export interface Listing {
   readonly held: Held;
   /** As they were listed, with connections. */
   readonly destinations: ReadonlyMap<ServiceKey, IpvsDestinations>;
-  /** What the mode's sets lack, or cannot be used for. */
+  /** Sets that the mode lacks, or that it cannot use. */
   readonly missingSets: readonly SetRole[];
   readonly wrongSets: readonly SetRole[];
   readonly hasLink: boolean;
@@ -48,7 +48,7 @@ export interface Ownership {
   readonly excluded: readonly IPPrefix[];
 }
 
-/** By what a proxy's virtual services are known. */
+/** The traces that show a proxy's virtual services. */
 export interface Traces {
   /** Addresses of the node's other links. */
   readonly own: ReadonlySet<IPAddress>;
@@ -158,7 +158,7 @@ export interface Sets {
   readonly wrong: readonly SetRole[];
 }
 
-/** Of the roles asked for; the others have no elements. */
+/** The sets of the given roles; the others have no elements. */
 export async function listSets(
   addon: Pick<IpvsParts, 'ipset'>,
   family: Family,

@@ -2,7 +2,7 @@ import type { Sysctl } from '../../base/sysctl.js';
 import { loadWorking, type ModeDefinition } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 
-// What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 /** Behaviour ST-46. Those of ip_vs are there once it is loaded. */
 const SYSCTLS: readonly Sysctl[] = [

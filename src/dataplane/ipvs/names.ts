@@ -16,9 +16,9 @@ export const CHAIN = {
   balancer: 'KUBE-LOAD-BALANCER',
   /** nat: what is sent to a node port; filter: lets health checks in. */
   nodePort: 'KUBE-NODE-PORT',
-  /** Load balancers with source ranges: who is admitted. */
+  /** Load balancers with source ranges: the admitted sources. */
   sourceRanges: 'KUBE-SOURCE-RANGES-FIREWALL',
-  /** What comes in for Services and is not to reach them, or the node itself. */
+  /** Incoming packets for Services that must not reach them, or the node itself. */
   guard: 'KUBE-IPVS-FILTER',
   /** The same for what the node itself sends. */
   outGuard: 'KUBE-IPVS-OUT-FILTER',
@@ -27,7 +27,7 @@ export const CHAIN = {
   noLocal: 'KUBE-IPVS-NO-LOCAL',
 } as const;
 
-/** What a set is for, by the end of its name and its type. */
+/** The purpose of a set, by the end of its name and its type. */
 const SETS = {
   cluster: ['CLUSTER-IP', 'hash:ip,port'],
   external: ['EXTERNAL-IP', 'hash:ip,port'],

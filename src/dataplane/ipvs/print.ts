@@ -12,14 +12,14 @@ import type {
 import { LINK } from './names.js';
 import { elementSize } from './wire.js';
 
-/** What is sent to the kernel beside rules. */
+/** Messages to the kernel beside rules. */
 export type IpvsMessage =
   | { readonly type: 'services'; readonly operations: readonly IpvsOperation[] }
   | { readonly type: 'timeouts'; readonly timeouts: IpvsTimeouts }
   | { readonly type: 'sets'; readonly operations: readonly IpsetOperation[] }
   | { readonly type: 'addresses'; readonly operations: readonly AddressOperation[] };
 
-/** A message as sorted text, a line for each object, in the words of `ipvsadm`, `ipset` and `ip address`. */
+/** A message as sorted text, a line for each object, in the syntax of `ipvsadm`, `ipset` and `ip address`. */
 export function printMessage(message: IpvsMessage): readonly string[] {
   switch (message.type) {
     case 'services':

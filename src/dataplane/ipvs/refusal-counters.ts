@@ -16,7 +16,7 @@ export interface RefusalCountersParts {
   readonly onMessage?: (message: IpvsMessage) => void;
 }
 
-/** Of refused frontends, for each reason. Those beyond are refused without being counted. */
+/** The most refused frontends that are counted for each reason. Frontends beyond are refused without being counted. */
 export const MOST_COUNTED = 65_536;
 
 /** The sets by which rules count refused or dropped packets. Packets fill them; comparisons leave their elements out. */
@@ -44,7 +44,7 @@ export class RefusalCounters {
     }
   }
 
-  /** Of those that there are. */
+  /** The names of existing sets. */
   async names(): Promise<readonly string[]> {
     const { addon, family } = this.parts;
     const names = counterNames(family);

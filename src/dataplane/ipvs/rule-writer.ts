@@ -13,13 +13,13 @@ export interface RuleWriterOptions extends TablesOptions {
   readonly addon: IptablesAddon;
 }
 
-/** What is to be written of the rules, in three parts. */
+/** The rules to be written, in three parts. */
 export interface RulePlan {
   /** Before there is anything that these rules are for. */
   readonly first: readonly IptablesOperation[];
   /** After all else: another mode, or another proxy, translates until then. */
   readonly last: readonly IptablesOperation[];
-  /** What nothing needs any more. */
+  /** Removals of rules that nothing needs any more. */
   readonly stale: readonly IptablesOperation[];
   readonly wanted: ChainStates;
 }
@@ -45,7 +45,7 @@ export class RuleWriter {
     return this.tables.list(textOf);
   }
 
-  /** What was lost or altered since it was acknowledged, a line each. */
+  /** Rules lost or altered since they were acknowledged, a line each. */
   repairs(listing: readonly IptablesChainListing[]): readonly string[] {
     if (this.acknowledged === null) return [];
     const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');

@@ -18,7 +18,7 @@ import { CHAIN, counterName, setName, type CounterRole, type SetRole } from './n
  * which frontends there are, so rules change only with the node and with source ranges.
  */
 
-/** The rules of built-in chains that lead to ours, in kube-proxy's words (behaviour IV-21). */
+/** The rules of built-in chains that lead to ours, in kube-proxy's spelling (behaviour IV-21). */
 export const HOOKS: readonly Hook[] = [
   ...FORWARD_HOOKS,
   ...hooksTo(CHAIN.nodePort, 'filter', ['INPUT'], '', 'kubernetes health check rules'),
@@ -175,7 +175,7 @@ function guard(node: NodePlan, sets: Sets, counts: boolean): readonly string[] {
   ];
 }
 
-/** What the node itself sends to where its virtual service has no destination, which no rule behind ip_vs will see. */
+/** The node's own packets to a virtual service without a destination, which no rule behind ip_vs will see. */
 function refusedByIpvs(sets: Sets): string {
   return `${sets.frontend('refusing')} ${sets.others('restricted', 'dst,dst')} -m addrtype --src-type LOCAL`;
 }

@@ -1,4 +1,4 @@
-/** Objects of one kind in the kernel, as they are compared. */
+/** Objects of one kind in the kernel, in the form in which they are compared. */
 export interface Matter<Key> {
   /** Another value after every change of what the kernel is known to hold of it. */
   version(key: Key): unknown;
@@ -32,7 +32,7 @@ export class Seen<Key> {
     if (unsure.length === 0) return false;
     const unsureKeys = unsure.map(({ key }) => key);
     if (await matter.differ(unsureKeys)) return true;
-    // What was listed has this digest only if it was not changed in between.
+    // The listing has this digest only if the object was not changed in between.
     const after = await matter.digests(unsureKeys);
     for (const [index, { key, version, digest }] of unsure.entries())
       if (after[index] === digest) seen.set(key, { version, digest });

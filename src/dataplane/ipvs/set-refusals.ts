@@ -24,7 +24,7 @@ export class Refusals {
    * has rules of its own.
    */
   private readonly outgoing: RefusedByRules;
-  /** What elements had counted at the first look, for another process; null: there was none yet. */
+  /** The elements' counts at the first look, for another process; null: there was none yet. */
   private before: ReadonlyMap<string, number> | null = null;
 
   constructor(private readonly parts: RefusalCountersParts) {
@@ -80,7 +80,7 @@ function countsOf(family: Family, role: CounterRole, listing: IpsetListing | nul
   return keys.map((key, at) => ({ id: `${role} ${key}`, role, key, packets: elementPackets[at] ?? 0 }));
 }
 
-/** Of a rule that {@link CHAIN.outGuard} has for a frontend. */
+/** The refusal of a frontend's rule in {@link CHAIN.outGuard}. */
 function refusalIn(_: string, text: string): Refusal | null {
   const { protocol, originalDestination, originalPort, target } = parseRule(text);
   const address = parseAddress(originalDestination ?? '');

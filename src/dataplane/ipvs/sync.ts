@@ -7,7 +7,7 @@ import type { Ledgers } from './ledgers.js';
 import { SET_ROLES, type SetRole } from './names.js';
 import type { Writer } from './writer.js';
 
-/** What of the rules has to be written at which point; each does nothing where nothing is to be written. */
+/** The rules to be written at each point; a step does nothing if nothing is to be written. */
 export interface RuleSteps {
   readonly first: () => Promise<void>;
   readonly last: () => Promise<void>;

@@ -6,7 +6,7 @@ import type { IpvsMessage } from './print.js';
 export interface TimeoutsReport {
   /** External changes since it was set. */
   readonly repairs: readonly string[];
-  /** What the kernel does not take. */
+  /** Settings that the kernel does not take. */
   readonly problems: readonly string[];
 }
 

@@ -26,7 +26,7 @@ export async function tryScheduler(
   throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
 }
 
-/** Of schedulers for what Services may ask for those that the kernel does not have. */
+/** The schedulers that Services may ask for and the kernel does not have. */
 export async function lackingSchedulers(
   parts: Pick<NativeAddon, 'ipvs'>,
   scheduler: string,
@@ -63,7 +63,7 @@ async function hasScheduler(
   return false;
 }
 
-/** Of rules, with the modules that have them. */
+/** Matches of rules, with their modules. */
 const MATCHES = { set: 'xt_set', ipvs: 'xt_ipvs' } as const;
 
 /** @throws ModeError when the kernel lacks what the rules are made of. */
@@ -98,7 +98,7 @@ export async function trySetsAndLink(
     ]),
   );
   const [sets, link] = await Promise.allSettled([ipset.ipsetApply(operations), tryLink(route)]);
-  // What could not be made is not there to be removed.
+  // An object that could not be made is not there to be removed.
   const lacks = ({ index, errno }: NativeError): boolean =>
     operations[index ?? 0]?.type === 'create' || errno !== 'ENOENT';
   const refused = sets.status === 'fulfilled' ? sets.value.refused.filter(lacks) : [sets.reason as unknown];

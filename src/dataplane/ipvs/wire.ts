@@ -38,10 +38,10 @@ export function nameService({ address, port, protocol }: Virtual): IpvsService {
   };
 }
 
-/** Of sets that kube-proxy has too (behaviour IV-20): the kernel refuses it the same set with another size, or with comments. */
+/** The size of sets that kube-proxy has too (behaviour IV-20): the kernel refuses it the same set with another size, or with comments. */
 const PEER_MAX_ELEMENTS = 65_536;
 const MAX_ELEMENTS = 1_048_576;
-/** Of a bitmap. */
+/** The sizes of a bitmap. */
 const NO_HASH = { hashSize: 0, maxElements: 0 } as const;
 
 export function setCreation(family: Family, role: SetRole): IpsetCreation {

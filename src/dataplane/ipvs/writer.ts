@@ -20,7 +20,7 @@ export interface WriterParts {
   readonly onMessage: (message: IpvsMessage) => void;
 }
 
-/** What was sent. */
+/** Counts of what was sent. */
 export interface SentCounts {
   /** Calls that changed something. */
   transactions: number;
@@ -268,7 +268,7 @@ export class Writer {
     }
   }
 
-  /** What the kernel holds of a key in truth, after a refusal. */
+  /** Enters the kernel's real state of a key after a refusal. */
   private refuse<Key, Value>(
     ledger: Ledger<Key, Value>,
     key: Key,

@@ -14,9 +14,9 @@ import { objects, text, texts, whole } from './members.js';
 
 /** From the plan to load balancers of HNS, frontend by frontend (behaviour WK-05). Nothing here knows what HNS holds. */
 
-/** What a load balancer does with the connections that it takes. Endpoints and the source come with what HNS has. */
+/** A load balancer's handling of its connections. HNS's objects supply endpoints and the source. */
 export interface Handling {
-  /** Of every endpoint. */
+  /** The port of every endpoint. */
   readonly internalPort: number;
   /** {@link HCN_LOAD_BALANCER_FLAGS} */
   readonly flags: number;
@@ -34,7 +34,7 @@ export interface Balancer extends Handling {
   readonly endpoints: readonly string[];
 }
 
-/** What the mode is configured with, of load balancers. */
+/** The mode's configuration of load balancers. */
 export interface Balancing {
   /** Whether answers from cluster IPs' endpoints go straight to the client. */
   readonly enableDSR: boolean;
@@ -155,6 +155,6 @@ export function endpointsOf({ HostComputeEndpoints }: HcnLoadBalancer): readonly
     .sort();
 }
 
-/** What HNS may set beside is its own business. */
+/** HNS may set other flags, which are ignored. */
 const KNOWN_FLAGS = HCN_LOAD_BALANCER_FLAGS.directServerReturn | HCN_LOAD_BALANCER_FLAGS.ipv6;
 const KNOWN_PORT_FLAGS = KEPT | HCN_PORT_MAPPING_FLAGS.localRoutedVip | HCN_PORT_MAPPING_FLAGS.vipExternalIp;

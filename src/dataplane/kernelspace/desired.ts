@@ -10,7 +10,7 @@ import {
 } from '../../plan/types.js';
 import { handlingOf, healthCheckHandling, type Balancing, type Handling } from './balancers.js';
 
-/** What the mode is configured with. */
+/** The mode's configuration. */
 export interface KernelspaceSettings extends Balancing {
   /** Endpoint to which health checks of load balancers go; null: they are not forwarded (behaviour WK-08). */
   readonly healthCheckEndpoint: string | null;
@@ -30,7 +30,7 @@ export interface Wanted {
 
 export type Changes = Pick<TableChange, 'frontends' | 'healthChecks' | 'node' | 'ownEndpoints'>;
 
-/** What is wanted of load balancers, and which of them use an endpoint. Knows nothing of HNS. */
+/** The desired load balancers, and which of them use an endpoint. Knows nothing of HNS. */
 export class Desired {
   private readonly wanted = new Map<FrontendKey, Wanted>();
   private readonly users = new Map<IPAddress, Set<FrontendKey>>();

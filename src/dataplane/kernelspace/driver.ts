@@ -48,7 +48,7 @@ export interface KernelspaceOptions extends KernelspaceSettings {
   /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
   readonly servesOverlay: boolean;
   readonly interfaceMac: (address: IPAddress) => string | null;
-  /** Of all families. */
+  /** Shared by all families. */
   readonly modifying: Modifying;
   /** Whether HNS's notifications call {@link KernelspaceDriver.stirred} when a network comes or goes. */
   readonly notifiesOfNetworks?: () => boolean;
@@ -57,7 +57,7 @@ export interface KernelspaceOptions extends KernelspaceSettings {
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
 }
 
-/** What a family takes from the configuration and the version of HNS. */
+/** A family's settings from the configuration and the version of HNS. */
 export type FamilySettings = Omit<
   KernelspaceOptions,
   'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'notifiesOfNetworks' | 'onOperations'
@@ -107,7 +107,7 @@ export class KernelspaceDriver implements Driver<Look> {
   private healthCheckEndpoint: string | null = null;
   /** The source of what is balanced on overlay networks; null: there is none. */
   private sourceVip: IPAddress | null;
-  /** What is to be decided anew with the next sending. */
+  /** Frontends and addresses to be decided anew with the next sending. */
   private readonly touched = { frontends: new Set<BalancerKey>(), addresses: new Set<EndpointKey>() };
   private readonly ledgers: Ledgers;
   private readonly desired: Desired;
@@ -221,7 +221,7 @@ export class KernelspaceDriver implements Driver<Look> {
     return { sent: { ...NOTHING_SENT, transactions, elementOperations } };
   }
 
-  /** What is not needed any more goes with what is delivered. */
+  /** Unneeded objects go with the delivery. */
   tidy(): Promise<Tidied> {
     return Promise.resolve({ problems: this.problems });
   }
@@ -238,7 +238,7 @@ export class KernelspaceDriver implements Driver<Look> {
 
   /** The network, where HNS does not notify of it. */
   async probe(quiet: WaitForQuiet): Promise<boolean> {
-    // Of routes that an overlay network gets HNS does not notify.
+    // HNS does not notify of routes that an overlay network gets.
     const isNotified = this.options.notifiesOfNetworks?.() === true && this.network?.isOverlay !== true;
     return !isNotified && (await this.stirred(quiet));
   }
@@ -430,7 +430,7 @@ export class KernelspaceDriver implements Driver<Look> {
     return going.length > MOST_REMOVALS;
   }
 
-  /** What is sent to HNS at a time. @throws EndedError when the process ends. */
+  /** One batch of operations to HNS. @throws EndedError when the process ends. */
   private async batch(send: () => Promise<void>): Promise<void> {
     this.checkEnding();
     await send();
@@ -453,7 +453,7 @@ export class KernelspaceDriver implements Driver<Look> {
     }
   }
 
-  /** What stays of a load balancer none of whose endpoints serves any more; undefined: nothing. */
+  /** The rest of a load balancer none of whose endpoints serves any more; undefined: nothing. */
   private left(key: BalancerKey): Balancer | undefined {
     const held = this.ledgers.balancers.acknowledged.get(key);
     const kept = this.desired.kept(key);
@@ -476,7 +476,7 @@ export class KernelspaceDriver implements Driver<Look> {
     for (const key of this.checkModified(looked)) ledgers.balancers.readBack(key, looked.get(key));
   }
 
-  /** Answers those of the load balancers that HNS reported as changed, and that are as they were. */
+  /** Answers the load balancers that HNS reported as changed, and that are unchanged. */
   private checkModified(looked: ReadonlyMap<BalancerKey, Balancer>): readonly BalancerKey[] {
     const { modifying } = this.options;
     const { acknowledged } = this.ledgers.balancers;

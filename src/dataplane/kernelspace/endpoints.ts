@@ -32,7 +32,7 @@ export interface EndpointParts {
  * the endpoints of pods on this node: HNS may get them later than the plan, and until then they are awaited.
  */
 export class EndpointSet {
-  /** Of this node's pods: used, and not yet in HNS. Since when, on the clock. */
+  /** Endpoints of this node's pods that are used and not yet in HNS. Since when, on the clock. */
   readonly awaited = new Map<IPAddress, number>();
   private found = new Map<IPAddress, string>();
   /** Endpoints that need not be looked at again to find an address. */

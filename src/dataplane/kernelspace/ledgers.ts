@@ -3,7 +3,7 @@ import { Ledger } from '../ledger.js';
 import { sameBalancer, type Balancer } from './balancers.js';
 import type { BalancerKey, Balancers, EndpointKey, Endpoints, MadeEndpoint } from './listing.js';
 
-/** What of one family HNS is to hold, and what it does, with the ids that HNS knows it by. */
+/** The desired and the held state of one family, with the ids of HNS. */
 export class Ledgers {
   readonly endpoints: Ledger<EndpointKey, MadeEndpoint>;
   readonly balancers: Ledger<BalancerKey, Balancer>;
@@ -17,7 +17,7 @@ export class Ledgers {
     this.balancers.markAllUnknown();
   }
 
-  /** What HNS was seen to hold. */
+  /** Enters the listed state of HNS. */
   readBack(endpoints: Pick<Endpoints, 'made' | 'ids'>, balancers: Pick<Balancers, 'made' | 'ids'>): void {
     this.endpoints.readBackAll(
       new Map([...endpoints.made].map(([key, made]) => [key, this.known(key, made, endpoints)])),
@@ -34,7 +34,7 @@ export class Ledgers {
     return isSame ? { ...made, provider: before.provider } : made;
   }
 
-  /** What was lost, altered or added since it was acknowledged, a line each. */
+  /** Values lost, altered or added since they were acknowledged, a line each. */
   differences(endpoints: Pick<Endpoints, 'made'>, balancers: Pick<Balancers, 'made'>): readonly string[] {
     return [
       ...differing(this.endpoints, endpoints.made, sameEndpoint, (key) => `endpoint ${key}`),
@@ -57,7 +57,7 @@ function fill<Key>(ids: Map<Key, string>, listed: ReadonlyMap<Key, string>): voi
   for (const [key, id] of listed) ids.set(key, id);
 }
 
-/** What is pending, with what was refused and whose time has come. */
+/** Pending keys, and quarantined keys whose time has come. */
 export function toSend<Key>(ledger: { pending(): Iterable<Key>; due(): readonly Key[] }): readonly Key[] {
   return [...ledger.pending(), ...ledger.due()];
 }

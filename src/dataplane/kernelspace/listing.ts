@@ -25,7 +25,7 @@ import { endpointsOf, familyOfBalancer, readBalancer, type Balancer } from './ba
 import { objects, text, whole } from './members.js';
 import { isOwnId, isProxyMac, normalMac } from './names.js';
 
-/** What HNS holds, of one family, in the mode's terms. Ids are in lower case. */
+/** HNS's content of one family, in the mode's terms. Ids are in lower case. */
 
 /** Behind which node a part of an overlay network is. */
 export interface RemoteSubnet {
@@ -59,7 +59,7 @@ export interface MadeEndpoint {
   readonly provider: IPAddress | null;
 }
 
-/** By address; what has an address that another has already is found by its id. */
+/** By address; an endpoint whose address another has already is found by its id. */
 export type EndpointKey = IPAddress | `unexpected ${string}`;
 /** A {@link FrontendKey}; `unexpected ID` for what has a frontend that another has already, or none. */
 export type BalancerKey = string;
@@ -170,14 +170,14 @@ export async function listEndpoints(
   for (const { id, properties } of listed) {
     const isNear = text(properties.HostComputeNetwork).toLowerCase() === network.id;
     if (isNear) onNetwork.add(id);
-    // Of ours one may be left on a network that was configured before.
+    // One of ours may be left on a network that was configured before.
     else if (!isOwnId(id)) continue;
     for (const address of addressesOf(properties)) {
       if (familyOf(address) !== family) continue;
       if (isNear) addressByName.set(text(properties.Name).toLowerCase(), address);
       const state = readMade(id, properties);
       if (state === null) {
-        // Of two with one address the one on this node is where packets go.
+        // If two have one address, packets go to the one on this node.
         if (!found.has(address) || !isRemote(properties)) found.set(address, id);
         continue;
       }

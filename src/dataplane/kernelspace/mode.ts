@@ -1,7 +1,7 @@
 import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 
-// What works is loaded where it is used.
+// The mode's code is loaded where it is used.
 
 const working = (): Promise<typeof import('./open.js')> => loadWorking('kernelspace', () => import('./open.js'));
 

@@ -19,7 +19,7 @@ export class Modifying {
     return this.possible;
   }
 
-  /** Whether a load balancer was seen to be as it was modified. */
+  /** Whether a load balancer was seen to have a modification. */
   get isProven(): boolean {
     return this.proven;
   }

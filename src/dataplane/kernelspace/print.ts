@@ -1,6 +1,6 @@
 import type { HcnOperation } from '../../native/contract.js';
 
-/** What is sent to HNS, an operation a line, as HNS takes it. */
+/** The operations to HNS, one a line, as HNS takes them. */
 export function printOperation(operation: HcnOperation): string {
   const head = `hns ${operation.type} ${operation.kind} ${operation.id ?? 'new'}`;
   if (operation.type === 'delete') return head;

@@ -15,7 +15,7 @@ import { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { printOperation } from './print.js';
 
-/** What HNS is asked for without a host: it can do everything that the mode knows of. */
+/** The version of HNS without a host: it can do everything that the mode knows of. */
 const VERSION = { major: 15, minor: 5 } as const;
 
 /**

@@ -3,7 +3,7 @@ import type { Balancer } from './balancers.js';
 import type { Wanted } from './desired.js';
 import { providerOf, type Network } from './listing.js';
 
-/** What of HNS and the node a load balancer is made of beside its plan. */
+/** The facts of HNS and the node that a load balancer is made of beside its plan. */
 export interface Resolution {
   readonly network: Network;
   /** The id of the endpoint at an address; null: HNS has none yet. */

@@ -61,7 +61,7 @@ export class NetworkWatch {
       end = stop;
       this.isListening = true;
       this.waitMs = ASK_AGAIN_MS.first;
-      // What came before.
+      // Changes from before the notifications.
       look(false);
     };
     const ask = (): void => {

@@ -68,7 +68,7 @@ export class Writer {
   operations = 0;
   /** Whether a refusal came from an unexpected state of HNS: the object is still pending, and HNS has to be read. */
   isOutdated = false;
-  /** Load balancers that HNS reported as changed in place and that were not listed since, as they were before. */
+  /** The former state of load balancers that HNS reported as changed in place and that were not listed since. */
   readonly modified = new Map<BalancerKey, Balancer>();
   private readonly failures: unknown[] = [];
   private isRead = false;

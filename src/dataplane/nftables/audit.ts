@@ -34,7 +34,7 @@ export class Audit {
     for (const address of keys.hairpinAddresses) this.hairpinAddresses.add(address);
   }
 
-  /** What differs. Reading a large table takes the thread's time in pieces. */
+  /** The differences. Reading a large table takes the thread's time in pieces. */
   async compare(listing: NftTableListing | null): Promise<readonly string[]> {
     const reader = new TableReader(this.family);
     let read = 0;

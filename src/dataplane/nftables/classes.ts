@@ -37,7 +37,7 @@ export interface ServiceClass {
   readonly localSize: number;
   /** When unanswered attempts go to another endpoint; null: as the node has it. */
   readonly retry: RetryClass | null;
-  /** Whether clients are looked for first, who are remembered at an endpoint. */
+  /** Whether clients that are remembered at an endpoint are looked up first. */
   readonly sticky: boolean;
 }
 

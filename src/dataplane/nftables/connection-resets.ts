@@ -6,10 +6,10 @@ import { NFT_FAMILY, SET, TABLE } from './names.js';
 
 type Addon = Pick<NftablesAddon, 'nftElements' | 'nftTransact'>;
 
-/** Of a port or protocol, each padded to 4 bytes. */
+/** The size of a port or protocol, each padded to 4 bytes. */
 const COMPONENT = 4;
 
-/** By elements of a set, which the kernel removes by itself. Packets that are reset are noted in another. */
+/** Resets by elements of a set, which the kernel removes by itself. Packets that are reset are noted in another set. */
 export function connectionResets(addon: Addon, family: Family): ConnectionResets {
   const where = { family: NFT_FAMILY[family], table: TABLE };
   const recordSize = FLOW_RECORD.addresses * addressLength(family) + FLOW_RECORD.tail;

@@ -214,7 +214,7 @@ export class Delivery {
     const candidates = [...scope.frontends].filter((key) => rebuild || isConcerned(key));
     if (!rebuild && (await attempt([])) !== null) throw refusal;
     const { found, tooMany } = await findCulprits(candidates, { attempt, ...LIMITS });
-    // What refuses everything by now is no frontend's fault.
+    // If everything is refused by now, no frontend is at fault.
     if (found.length > 0) await this.parts.probe();
     for (const [key, { error }] of found) {
       clients.keep(key);
@@ -238,7 +238,7 @@ export class Delivery {
     return await sender.send(plan, forgetting);
   }
 
-  /** Whether a refusal is of the rules of a chain that is there and was not left out yet: it stays as it is. */
+  /** Whether a refusal concerns the rules of an existing chain that was not left out yet: it stays unchanged. */
   private leaveOut({ rebuild }: SyncPlan, error: unknown, problems: Map<string, string>): boolean {
     const object = refusedObject(error);
     if (object === null || rebuild || !this.parts.ledger.held.chains.has(object)) return false;

@@ -6,7 +6,7 @@ import type { HeldTable } from './listing.js';
 /** Lines kept of a report: a flushed table would otherwise name every Service. */
 const LIMIT = 20;
 
-/** What is not compared, because we may have changed it ourselves. */
+/** Keys that are not compared, because we may have changed them ourselves. */
 export interface Uncertain {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;

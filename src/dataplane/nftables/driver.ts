@@ -132,7 +132,7 @@ class NftablesDriver implements Driver<ListedTable> {
     this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, probe, readBack });
     this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, listings, onKeys });
     this.notes = {
-      // Of those that are quarantined the flows are gone.
+      // The flows of quarantined frontends are gone.
       keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.quarantined.has(key)),
       remove: (keys, compared) => this.delivery.forgetFlows(keys, compared),
     };

@@ -165,7 +165,7 @@ function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElem
   return remembering.cluster === key ? !held.some((endpoint) => cluster.includes(endpoint)) : held.length === 0;
 }
 
-/** What the slots of a table amount to. */
+/** The balance that the slots of a table amount to. */
 function balanceOf(
   family: Family,
   by: BalanceBy,

@@ -16,7 +16,7 @@ export interface UnexpectedElement {
   readonly keyEnd: PackedKey | null;
 }
 
-/** What the kernel holds, as far as it acknowledged or listed it. */
+/** The kernel's content, as far as it acknowledged or listed it. */
 export interface HeldTable {
   /** Canonical text of every chain, see {@link chainText}. */
   readonly chains: ReadonlyMap<string, string>;
@@ -312,7 +312,7 @@ class ListingReader {
   }
 }
 
-/** A verdict that is no goto is kept as it is spelled: no chain of ours has such a name, so it will be replaced. */
+/** A verdict that is no goto keeps its spelling: no chain of ours has such a name, so it will be replaced. */
 function targetOf(verdict = ''): string {
   return verdict.startsWith('goto ') ? verdict.slice('goto '.length) : verdict;
 }

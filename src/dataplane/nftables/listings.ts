@@ -21,7 +21,7 @@ export class Listings {
   private last: { readonly mark: Mark; readonly at: number } | null = null;
   /** How many times {@link distrust} was called. */
   private distrusted = 0;
-  /** What {@link prepare} listed; null when it did not or when it has been used. */
+  /** The listing of {@link prepare}; null when there is none or when it has been used. */
   private prepared: Promise<ListedTable | null> | null = null;
 
   /** @param now milliseconds on a clock that only goes forward. */
@@ -38,7 +38,7 @@ export class Listings {
     this.prepared = this.list().catch(() => null);
   }
 
-  /** What the kernel holds: as it was listed ahead, unless there was an external change since. */
+  /** The kernel's content: the listing made ahead, unless there was an external change since. */
   async read(): Promise<ListedTable> {
     const prepared = await this.prepared;
     this.prepared = null;
@@ -76,7 +76,7 @@ export class Listings {
     return { mark: await this.generation.mark(), at, distrusted };
   }
 
-  /** What was listed since is as it was known to be. If it was distrusted meanwhile it stays so. */
+  /** The listing since the look equals the known state. If it was distrusted meanwhile it stays so. */
   confirm({ mark, at, distrusted }: Look): void {
     if (mark !== null && distrusted === this.distrusted) this.last = { mark, at };
   }

@@ -1,7 +1,7 @@
 import { countsRefused, loadWorking, type ModeDefinition } from '../mode.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 
-// What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 const working = (): Promise<typeof import('./open.js')> => loadWorking('nftables', () => import('./open.js'));
 

@@ -77,7 +77,7 @@ export const SET = {
   staleNodePortFlows: 'stale-nodeport-flows',
 } as const;
 
-/** What becomes of packets to the frontends of a set, which are counted where that is asked for. */
+/** The verdict on packets to the frontends of a set, which are counted if that is configured. */
 export const COUNTED = [
   { of: SET.rejected, verdict: 'refused', reason: 'no-endpoints' },
   { of: SET.rejectedNodePorts, verdict: 'refused', reason: 'no-endpoints' },

@@ -5,7 +5,7 @@ import type { RefusedPackets } from '../contract.js';
 import { unpackFrontend } from './keys.js';
 import { COUNTED, NFT_FAMILY, TABLE, countedSet } from './names.js';
 
-/** What the kernel has counted of packets to frontends that got no further; nothing where there is no set that counts. */
+/** The kernel's counts of packets that rules ended; nothing if there is no set that counts. */
 export async function refusedPackets(
   addon: Pick<NftablesAddon, 'nftElements'>,
   family: Family,

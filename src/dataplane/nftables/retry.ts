@@ -48,7 +48,7 @@ export function parseRetryChain(name: string): RetryClass | undefined {
   return retry === 'off' ? undefined : retry;
 }
 
-/** What comes first in a chain that picks an endpoint: nothing where no attempt goes on. */
+/** The first rules in a chain that picks an endpoint: none if no attempt goes on. */
 export function retryRules(
   retry: RetryClass | null,
   { retryTimes: { tcp, dns } }: Pick<NodePlan, 'retryTimes'>,
@@ -90,7 +90,7 @@ export function retryClassesOfNode({ retryTimes: { tcp, dns } }: NodePlan): read
 export class RetryTimeouts {
   constructor(private readonly sysctls: ConntrackTimeouts) {}
 
-  /** Of the object that a class has. */
+  /** The name of a class's object. */
   nameOf(retry: RetryClass): string {
     return `${PREFIX}${retry}-${Object.values(this.policy(retry)).join('-')}`;
   }

@@ -53,10 +53,10 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
  */
 const WRITTEN = { flags: ['timeout', 'dynamic'] } as const;
 
-/** What the kernel lists for it, see {@link WRITTEN}. */
+/** The kernel's listing of it, see {@link WRITTEN}. */
 const KERNELS_OWN_SIZE = / size 65535\b/;
 
-/** A declaration as it was sent, without what the kernel adds. */
+/** A declaration as it was sent, without the kernel's additions. */
 export function declaredText(name: string, listed: string): string {
   return isWrittenByPackets(name) ? listed.replace(KERNELS_OWN_SIZE, '') : listed;
 }

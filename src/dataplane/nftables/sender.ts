@@ -66,7 +66,7 @@ export class Sender {
     }
   }
 
-  /** What no ledger knows of. Rejects with an error that names the frontend whose element was refused. */
+  /** Sends objects that no ledger has. Rejects with an error that names the frontend whose element was refused. */
   async transact(operations: readonly NftOperation[]): Promise<NftAck> {
     try {
       return await this.addon.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });

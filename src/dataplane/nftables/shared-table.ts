@@ -43,7 +43,7 @@ export function removalFromShared(
   const ownSets = sets.map(({ name }) => name).filter(isOwnSet);
   const ownTimeouts = listing.timeouts.map(({ name }) => name).filter((name) => parseRetryTimeout(name) !== null);
   if (ownChains.length + ownSets.length + ownTimeouts.length === 0) return [];
-  // Two transactions: kernels before 6.2 let go of a map's references only after the one that empties it.
+  // Two transactions: kernels before 6.2 release a map's references only after the one that empties it.
   return [
     [...ownChains.map((name) => flushChain(where, name)), ...ownSets.map((name) => flushSet(where, name))],
     [

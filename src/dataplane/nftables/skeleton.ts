@@ -137,7 +137,7 @@ function checkNodePorts(node: NodePlan, family: NftFamily, end: End): readonly R
 /** A set of frontends whose packets get no further. */
 type Refusing = (typeof COUNTED)[number]['of'];
 
-/** What ends the way of packets to the frontends of a set. */
+/** The statement that ends the way of packets to the frontends of a set. */
 type End = (of: Refusing) => Statement;
 
 const atOnce: End = (of) => (of === SET.rejected || of === SET.rejectedNodePorts ? goto(CHAIN.refuse) : drop);

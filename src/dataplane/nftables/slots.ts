@@ -129,7 +129,7 @@ function finder(endpoints: EndpointList): (slots: Slots, at: number) => number {
   };
 }
 
-/** What has to change in the kernel to get from one assignment to the other. */
+/** The changes in the kernel from one assignment to the other. */
 export function diffSlots(family: Family, current: Slots, next: Slots): readonly SlotChange[] {
   const size = endpointSize(family);
   const changes: SlotChange[] = [];

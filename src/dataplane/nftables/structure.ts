@@ -50,7 +50,7 @@ export class Structure {
   /** Canonical texts by name, with what they were compiled from: of what the table has, see {@link forget}. */
   private readonly compiled = new Map<string, { readonly source: string; readonly text: string }>();
 
-  /** Of unanswered attempts; null: this kernel has none. */
+  /** The timeouts of unanswered attempts; null: this kernel has none. */
   timeouts: RetryTimeouts | null = null;
 
   /** @param counts whether packets are counted that are refused or dropped. */

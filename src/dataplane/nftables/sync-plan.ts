@@ -21,7 +21,7 @@ import { ADDRESSES, noKeys, type TableKeys, type TableLedger } from './table-led
 /** One atomic transaction. */
 export interface PlannedTransaction {
   readonly operations: readonly NftOperation[];
-  /** What it changes, but for chains and sets. */
+  /** The keys that it changes, without chains and sets. */
   readonly keys: TableKeys;
 }
 
@@ -52,7 +52,7 @@ export interface SyncScope {
   readonly former?: ReadonlyMap<FrontendKey, FrontendElements>;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
-  /** Chains that stay as they are. */
+  /** Chains that stay unchanged. */
   readonly leftOut?: ReadonlySet<string>;
 }
 
@@ -112,7 +112,7 @@ export function planSync(
   };
 }
 
-/** What has to be around the frontends, and their steps: from nothing when that cannot be had in place. */
+/** The structure around the frontends, and their steps: from nothing if it cannot be changed in place. */
 function planStructure(
   structure: Structure,
   ledger: TableLedger,
@@ -272,7 +272,7 @@ function diffAddresses(
   const addresses = ledger[kind];
   const held = addresses.acknowledged;
   for (const address of anew ? new Set([...held.keys(), ...addresses.pending()]) : addresses.pending()) {
-    // What is pending is desired other than it is held.
+    // The desired value of a pending key differs from the held one.
     const wanted = anew ? addresses.desired(address) === true : !held.has(address);
     if (!wanted && (anew || isKept(address))) continue;
     if (wanted) builder.batches.add(set, pack(address));
@@ -312,7 +312,7 @@ class TransactionBuilder {
     this.splitIfFull();
   }
 
-  /** What comes from now on is in another transaction. */
+  /** Operations from now on are in another transaction. */
   split(): void {
     if (this.commands.length > 0 || this.batches.count > 0) this.close([]);
   }

@@ -48,7 +48,7 @@ interface AnyLedger {
 /** Addresses that a table knows apart from frontends. */
 export const ADDRESSES = ['clusterAddresses', 'hairpinAddresses'] as const;
 
-/** What a family's table should hold, holds, and what is pending of it: a ledger for each kind of thing. */
+/** The desired, held and pending state of a family's table: a ledger for each kind of thing. */
 export class TableLedger {
   readonly chains: Ledger<string, string>;
   readonly sets: Ledger<string, string>;
@@ -58,9 +58,9 @@ export class TableLedger {
   readonly hairpinAddresses: Ledger<IPAddress, true>;
   readonly staleFlows: Ledger<FrontendKey, true>;
   readonly unexpected: Ledger<string, UnexpectedElement>;
-  /** What the kernel acknowledged; another object after each {@link readBack}. */
+  /** The state that the kernel acknowledged; another object after each {@link readBack}. */
   held: HeldTable;
-  /** What of the held chains and sets the held frontends lead to. */
+  /** The held chains and sets that the held frontends lead to. */
   readonly uses: Uses;
   /**
    * @param now milliseconds on a clock that only goes forward.
@@ -134,7 +134,7 @@ export class TableLedger {
       for (const address of change[kind]) if (!table[kind].has(address)) this[kind].desire(address, undefined);
   }
 
-  /** What was pending before a change, and what the change concerns, in the order of both. */
+  /** The keys that were pending before a change, and those of the change, in the order of both. */
   pending(change: TableChange): TableKeys {
     const before = [...this.frontends.pending()].filter((key) => !change.frontends.has(key));
     return {

@@ -10,7 +10,7 @@ import { RetryTimeouts } from './retry.js';
 
 /** No chain has this name: what is asked of it is refused, and with it all of the transaction. */
 const TRIAL_TABLE = 'kube-proxy-trial';
-/** Of the operations of a trial: the object, and what fails where the kernel has taken the object. */
+/** The operations of a trial: the object, and one that fails if the kernel has taken the object. */
 const OBJECT = 1;
 const END = 2;
 /** Refusals that do not show what the kernel has. */
@@ -43,12 +43,12 @@ export class TimeoutSupport {
     return this.sysctls !== null && !isDeepStrictEqual(this.sysctls, this.read());
   }
 
-  /** Of what the kernel holds no more has to be asked. */
+  /** The kernel was seen to hold one, so it need not be asked any more. */
   held(): void {
     this.isSupported = true;
   }
 
-  /** What rules give flows, by the sysctls as they are now; null: this kernel has no such objects. */
+  /** The timeouts that rules give flows, by the present sysctls; null: this kernel has no such objects. */
   async current(): Promise<RetryTimeouts | null> {
     this.isSupported ??= await this.isTaken();
     return this.isSupported ? this.ofKernel() : null;
@@ -60,7 +60,7 @@ export class TimeoutSupport {
     return new RetryTimeouts(this.sysctls);
   }
 
-  /** By a transaction that never commits: nothing changes, and there is no notification. */
+  /** Tries a transaction that never commits: nothing changes, and there is no notification. */
   private async isTaken(): Promise<boolean> {
     const where = { family: NFT_FAMILY[this.family], table: TRIAL_TABLE };
     const object = addTimeout(where, new RetryTimeouts(this.read()).declaration('tcp-1'));

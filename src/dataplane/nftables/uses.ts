@@ -13,7 +13,7 @@ export class Uses {
   private readonly ofChains = new Map<string, number>();
   /** Such chains by what is in the table because of them. */
   private readonly ofObjects = new Map<string, number>();
-  /** What nothing leads to, and since when; in that order. */
+  /** Unreferenced objects, and since when; in that order. */
   private readonly idle = new Map<string, number>();
 
   /**
@@ -29,7 +29,7 @@ export class Uses {
     return this.ofObjects.has(name);
   }
 
-  /** What nothing leads to, that it is not yet time to remove included. */
+  /** Unreferenced objects, including those that it is not yet time to remove. */
   get unused(): ReadonlySet<string> {
     return new Set(this.idle.keys());
   }
@@ -40,7 +40,7 @@ export class Uses {
     return since === undefined ? null : since + LINGER_MS;
   }
 
-  /** What it is time to remove, no more than so many. */
+  /** Objects that it is time to remove, limited in number. */
   due(most: number): readonly string[] {
     const before = this.now() - LINGER_MS;
     const due: string[] = [];

@@ -17,7 +17,7 @@ export interface Footprint {
   readonly isOwnPolicy?: (name: string) => boolean;
 }
 
-/** Of a mode that only itself can clean up after. */
+/** For a mode that only itself can clean up after. */
 export const NO_FOOTPRINT: Footprint = { nftTables: [], chains: null, ipvs: null };
 
 export interface NftTableFootprint {

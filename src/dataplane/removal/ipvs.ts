@@ -57,7 +57,7 @@ function packed({ address, port, protocol }: IpvsService): string {
   return Buffer.from([...(address ?? []), port >> 8, port & 0xff, protocol]).toString('latin1');
 }
 
-/** What the sets have: node ports, and packed frontends. */
+/** The content of the sets: node ports, and packed frontends. */
 async function named(
   { ipset }: IpvsParts,
   there: readonly string[],

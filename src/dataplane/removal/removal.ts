@@ -1,13 +1,13 @@
 import type { Family } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
 
-/** What a pass over the leftovers did. */
+/** The result of a pass over the leftovers. */
 export interface RemovalReport {
   /** One line per kind of object. */
   readonly removed: readonly string[];
-  /** What stays because others need it. */
+  /** Objects that stay because others need them. */
   readonly kept: readonly string[];
-  /** What stays for a while because connections depend on it; the next pass looks again. */
+  /** Objects that stay for a while because connections depend on them; the next pass looks again. */
   readonly waiting: readonly string[];
   readonly problems: readonly Error[];
   /** Whether a mode's link was removed, and nothing of others is left that its sysctls are for. */

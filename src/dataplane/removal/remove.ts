@@ -58,7 +58,7 @@ async function removePolicies(
   if (own.length > 0) report.removed.push(`conntrack: ${own.length} timeout policies`);
 }
 
-/** Of a kernel that has no timeout policies. */
+/** For a kernel that has no timeout policies. */
 function noneThere(error: unknown): readonly TimeoutPolicy[] {
   if (isNativeError(error) && ['EINVAL', 'EOPNOTSUPP'].includes(error.errno ?? '')) return [];
   throw error;

@@ -14,7 +14,7 @@ export interface TracedChain {
   readonly verdict: string | null;
 }
 
-/** What took a packet. */
+/** The rule or hook that took a packet. */
 export interface TracedLoss {
   readonly ours: boolean;
   readonly hook: TraceHook | null;
@@ -25,7 +25,7 @@ export interface TracedLoss {
   readonly rule: string | null;
 }
 
-/** What became of the first packet of a connection, as its headers and the kernel's reports have it. */
+/** The fate of the first packet of a connection, by its headers and the kernel's reports. */
 export interface TracedConnection {
   readonly protocol: string;
   /** `address:port`. */
@@ -42,7 +42,7 @@ export interface TracedConnection {
   readonly way: readonly TracedChain[];
   /** Null: nothing took it, or it is not reported what. */
   readonly loss: TracedLoss | null;
-  /** Of what is lost: the hook that it came to, and whether it came through. */
+  /** For a lost packet: the hook that it came to, and whether it came through. */
   readonly lost: { readonly hook: TraceHook; readonly passed: boolean } | null;
   /** Translated where no rule is reported that does so. */
   readonly unseenTranslation: boolean;
@@ -83,7 +83,7 @@ export async function describeConnection(
   const loss = await lossOf(request, rules);
   const left = hasPassed(request, own, 'postrouting');
   const came = hasPassed(request, own, 'input');
-  // What is sent to the node itself leaves by loopback, and then comes in.
+  // A packet to the node itself leaves by loopback, and then comes in.
   const isOut = left && !came && !(last.hook === 'input' || last.hook === 'prerouting');
   const arrived = loss === null && (came || isOut);
   const refused = loss !== null && (loss.rule === null ? false : rules.refuses(loss.rule));

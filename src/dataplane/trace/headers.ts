@@ -8,7 +8,7 @@ export interface Headers {
   /** `address:port`. */
   readonly source: string;
   readonly destination: string;
-  /** Of TCP; null otherwise. */
+  /** The flags of TCP; null otherwise. */
   readonly flags: { readonly syn: boolean; readonly ack: boolean; readonly rst: boolean } | null;
 }
 

@@ -14,7 +14,7 @@ export class TraceError extends Error {
   override readonly name = 'TraceError';
 }
 
-/** What is being followed. */
+/** A running trace. */
 export interface OpenTrace {
   /** The next connection that something has become of; null: the time is over. */
   next(milliseconds: number): Promise<TracedConnection | null>;

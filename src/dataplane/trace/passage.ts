@@ -65,7 +65,7 @@ export class PassageReader {
     return passage;
   }
 
-  /** What the rule that has the packet traced is for; null: another report. */
+  /** The purpose of the rule that has the packet traced; null: another report. */
   private beginOf({ table, chain, handle }: NftTraceEvent): Passage['kind'] | null {
     // At the end of each chain the kernel reports a rule that is none.
     if (table !== this.own || handle === null) return null;

@@ -80,7 +80,7 @@ function packetsOf({ protocol, destination, port, source, input }: TracedFlow, f
   ];
 }
 
-/** What comes back, by what conntrack knows of the flow: its addresses are not yet translated back here. */
+/** The replies, by conntrack's flow: their addresses are not yet translated back here. */
 function answersOf({ protocol, destination, port }: TracedFlow, family: NftFamily): readonly Json[] {
   const original = (key: string): Json => ({ ct: { key, dir: 'original' } });
   return [

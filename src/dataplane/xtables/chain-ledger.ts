@@ -23,7 +23,7 @@ export class ChainLedger {
     this.ledger = new Ledger({ same: (one, other) => one.digest === other.digest, now });
   }
 
-  /** What the kernel holds; of {@link unknown} chains what it held before. */
+  /** The kernel's state; for {@link unknown} chains the state before. */
   get acknowledged(): ReadonlyMap<ChainId, ChainState> {
     return this.ledger.acknowledged;
   }
@@ -38,7 +38,7 @@ export class ChainLedger {
     return this.counts;
   }
 
-  /** What is to be sent: chains to be written, or to be removed. */
+  /** The chains to be sent: to be written, or to be removed. */
   pending(which: 'written' | 'removed'): readonly ChainId[] {
     return [...this.ledger.pending()].filter((id) => (this.ledger.desired(id) === undefined) === (which === 'removed'));
   }

@@ -2,7 +2,7 @@ import type { IptablesAddon, IptablesChainListing, IptablesFamily, IptablesTable
 import { chainOperation, tableOf } from './operations.js';
 import { chainId, ruleCount, type Chain, type ChainId } from './rules.js';
 
-/** What a listing of a chain shows. */
+/** The state of a chain in a listing. */
 export interface ChainState {
   readonly digest: string;
   readonly rules: number;
@@ -10,7 +10,7 @@ export interface ChainState {
 
 export type ChainStates = Map<ChainId, ChainState>;
 
-/** What a listing would show of these chains once they are written. */
+/** The states of these chains in a listing once they are written. */
 export async function statesOf(
   addon: Pick<IptablesAddon, 'iptablesDigests'>,
   family: IptablesFamily,
@@ -27,7 +27,7 @@ export async function statesOf(
   );
 }
 
-/** Chains as they were listed. @param isOwn which of them are the mode's, or kube-proxy's in the same mode. */
+/** The states of listed chains. @param isOwn which of them are the mode's, or kube-proxy's in the same mode. */
 export function listedStates(
   listing: readonly IptablesChainListing[],
   isOwn: (table: IptablesTable, chain: string) => boolean,

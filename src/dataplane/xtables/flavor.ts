@@ -53,7 +53,7 @@ async function triedFlavor(
   family: Family,
   log: Log,
 ): Promise<IptablesFlavor> {
-  // What is no refusal may pass, or fails the first sync.
+  // An error that is no refusal may pass, or fails the first sync.
   const reason = await tryRule(addon, family, 'nft', '-j RETURN').catch(messageOf);
   if (reason === null || !LACKING.test(reason) || !(await takesLegacy(addon, family))) return 'nft';
   log.warn('this kernel takes no rules of iptables-nft, those of iptables-legacy are used', { family, reason });

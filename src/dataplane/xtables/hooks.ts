@@ -23,7 +23,7 @@ export function hooksTo(
   return chains.map((chain) => ({ table, chain, text }));
 }
 
-/** Those to chains of several modes, in kube-proxy's words (behaviour IT-14, IT-16, IT-17, IV-21). */
+/** The jumps to chains of several modes, in kube-proxy's spelling (behaviour IT-14, IT-16, IT-17, IV-21). */
 export const FORWARD_HOOKS = hooksTo(SHARED_CHAIN.forward, 'filter', ['FORWARD'], '', 'kubernetes forwarding rules');
 export const NAT_HOOKS = [
   ...hooksTo(SHARED_CHAIN.services, 'nat', ['PREROUTING', 'OUTPUT'], '', 'kubernetes service portals'),
@@ -78,7 +78,7 @@ export function hookRepairs(
   return operations.reverse().flat();
 }
 
-/** What takes away such jumps as the listing has. */
+/** The operations that remove such jumps of the listing. */
 export function hookRemovals(
   listing: readonly IptablesChainListing[],
   hooks: readonly Hook[],

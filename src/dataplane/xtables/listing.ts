@@ -7,7 +7,7 @@ export interface ParsedRule {
   readonly protocol: string | null;
   /** `80`, or `30016:30079`. */
   readonly port: string | null;
-  /** What conntrack is asked for: the address and port that the connection was sent to. */
+  /** The original destination in conntrack: the address and port that the connection was sent to. */
   readonly originalDestination: string | null;
   readonly originalPort: string | null;
   readonly comment: string | null;

@@ -40,7 +40,7 @@ export function masqueradeChains(node: NodePlan, { forward, postrouting, marked 
   ];
 }
 
-/** What selects packets without the mark. */
+/** The match of packets without the mark. */
 export function unmarkedMatch({ masqueradeMark }: NodePlan): string {
   const bit = `0x${masqueradeMark.toString(16)}`;
   return `-m mark ! --mark ${bit}/${bit}`;

@@ -3,7 +3,7 @@ import type { Family } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
 import type { RefusedPackets } from '../contract.js';
 
-/** What a rule does with packets to a frontend. */
+/** A rule's verdict on packets to a frontend. */
 export type Refusal = Omit<RefusedPackets, 'packets'>;
 
 export interface RefusedByRulesParts {
@@ -23,7 +23,7 @@ type Counted = ReadonlyMap<string, number>;
  * counts stay in the sums, except those since the last look.
  */
 export class RefusedByRules {
-  /** Of the last look, by name and digest of a chain. */
+  /** The counts of the last look, by name and digest of a chain. */
   private counted = new Map<string, Counted>();
   private readonly sums = new Map<string, RefusedPackets>();
 

@@ -36,7 +36,7 @@ import { localOf } from './local-endpoints.js';
 
 const PROTOCOLS = ['tcp', 'udp', 'sctp'] as const;
 
-/** Those that all Services share: how many rules a connection meets in them does not depend on who has affinity. */
+/** The chains that all Services share: a connection meets the same number of rules in them for any Services with affinity. */
 export function affinityChains(family: NftFamily): readonly Chain[] {
   const frontend = concat(address(family, 'daddr'), meta('l4proto'), dport);
   const nodePort = concat(meta('l4proto'), dport);
@@ -75,7 +75,7 @@ export function findChainOf(key: FrontendKey): string {
   return `find-clients-${nameClientKey(key)}`;
 }
 
-/** What of the plan's `ClientKeys` names chains. */
+/** The part of the plan's `ClientKeys` that names chains. */
 interface KeysOfLists {
   readonly cluster: FrontendKey;
   readonly local: { readonly key: FrontendKey } | null;

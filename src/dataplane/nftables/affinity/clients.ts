@@ -13,17 +13,17 @@ import { packRange } from '../keys.js';
 import { NFT_FAMILY, TABLE, clientsMap, parseClientsMap } from '../names.js';
 import { nameClientKey } from './key-names.js';
 
-/** What removes some clients, to be sent in one transaction. */
+/** Operations that remove some clients, to be sent in one transaction. */
 export type Forgetting = readonly [NftElementsOperation, NftElementsOperation];
 
 const ROWS_AT_ONCE = 256;
 
-/** What one {@link Forgetting} takes on the wire at most: added and deleted, a client takes some 250 bytes. */
+/** The most bytes of one {@link Forgetting} on the wire: added and deleted, a client takes some 250 bytes. */
 export const FORGETTING_BYTES = ROWS_AT_ONCE * 256;
 
-/** What is to be forgotten of a map of clients. */
+/** Clients of a map that are to be forgotten. */
 export interface StaleClients {
-  /** By which they are remembered. */
+  /** The key by which they are remembered. */
   readonly key: FrontendKey;
   /** How many clients the map has, stale or not. */
   readonly count: number;

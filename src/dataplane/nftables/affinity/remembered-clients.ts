@@ -11,7 +11,7 @@ import { FORGETTING_BYTES, forgetClients, staleClients, type StaleClients } from
 
 /** A removal waits for maps of at most so many clients: a listing takes some 2 µs for each, and more if there are very many. */
 const FEW_CLIENTS = 8192;
-/** Of more maps it waits for none. */
+/** If there are more maps, it waits for none. */
 const FEW_MAPS = 256;
 /** Searches beside syncs look at so many maps at a time, so that no more clients have to be held. */
 const MAPS_AT_ONCE = 64;
@@ -33,7 +33,7 @@ interface Search {
 export class RememberedClients {
   /** Frontends whose clients may be wrong once the kernel acknowledges, and the keys by which these are remembered. */
   private readonly concerned = new Map<FrontendKey, readonly FrontendKey[]>();
-  /** Of these there were many clients when they were listed last. */
+  /** Frontends that had many clients when they were listed last. */
   private readonly large = new Set<FrontendKey>();
   /** Searches beside syncs that have not ended. */
   private searches = 0;

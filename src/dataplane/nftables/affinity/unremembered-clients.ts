@@ -5,7 +5,7 @@ import type { UnrememberedClients } from '../../contract.js';
 import { unpackFrontend } from '../keys.js';
 import { NFT_FAMILY, SET, TABLE } from '../names.js';
 
-/** What the kernel has counted of clients that found no room; nothing where there is no such set. */
+/** The kernel's counts of clients that found no room; nothing if there is no such set. */
 export async function unrememberedClients(
   addon: Pick<NftablesAddon, 'nftElements'>,
   family: Family,
