@@ -18,7 +18,7 @@ export interface SyncReport {
   readonly problems: readonly string[];
   /** Chains of several frontends whose new rules the kernel refuses: they stay unchanged, and the next full sync tries again. */
   readonly refusedChains?: readonly string[];
-  /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
+  /** For modes whose rules are counted by table: the rules that this sync wrote, and the existing ones. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
   /** Every frontend that is quarantined now, in no order; others do not wait for it. */
   readonly quarantined: readonly QuarantinedFrontend[];

@@ -43,7 +43,7 @@ export class FlowScope {
   #lookup: TargetLookup | null = null;
   /** Cluster IP, load balancer and node port of one Service share their list, and with it the index of it. */
   readonly #endpointIndexes = new Map<EndpointList, EndpointIndex>();
-  /** By destination, for ports that are node ports: one node address takes many flows. */
+  /** Whether a destination with a port of a node port reaches it: one node address takes many flows. */
   readonly #reachesNodePorts = new Map<string, boolean>();
 
   /** @param targets asked for when they are needed: where no flow is listed, that is never. */

@@ -36,7 +36,7 @@ export interface ForeignLosses {
     readonly listing: string;
     /** Endpoints, as `address:port`, of connections to which it is so. */
     readonly endpoints: readonly string[];
-    /** Of all of them. */
+    /** Whether the loss is of all of them. */
     readonly all: boolean;
   }[];
   /** Tables that were not read, and why. */

@@ -36,7 +36,7 @@ interface Link {
 export class Dispatch {
   private readonly items = new Set<string>();
   private readonly leaves = new Map<string, Set<string>>();
-  /** By chain: the chains it leads to. */
+  /** The chains that each chain leads to. */
   private readonly links = new Map<string, Map<string, Link>>();
   private readonly changed = new Set<string>();
 
@@ -144,7 +144,7 @@ export class Dispatch {
   }
 }
 
-/** By the two low nibbles of an address: Services' addresses differ there in every range. */
+/** Branches by the two low nibbles of an address: Services' addresses differ there in every range. */
 export function addressBranches(address: IPAddress): readonly Branch[] {
   const bytes = addressBytes(address);
   const last = bytes.at(-1) ?? 0;
@@ -158,7 +158,7 @@ export function addressBranches(address: IPAddress): readonly Branch[] {
 
 const RANGE_BITS = 6;
 
-/** By protocol and range of 64 ports. @param key of a node port. */
+/** Branches by protocol and range of 64 ports. @param key of a node port. */
 export function portBranches(key: string): readonly Branch[] {
   const { port, protocol } = parseFrontendKey(key);
   const range = port >> RANGE_BITS;

@@ -62,7 +62,7 @@ class Reader {
   private readonly frontends = new Map<FrontendKey, FrontendPlan>();
   private readonly refusals = new Map<FrontendKey, FrontendPlan>();
   private readonly hairpin = new Set<IPAddress>();
-  /** By frontend: the timeout policy that its flows get. */
+  /** The timeout policy of each frontend's flows. */
   private readonly policies = new Map<FrontendKey, string>();
 
   constructor(

@@ -39,7 +39,7 @@ interface Shown {
 export class Ruleset {
   private readonly groups = new Map<string, ServiceGroup>();
   private readonly shown = new Map<FrontendKey, Shown>();
-  /** By group: the names its chains had when they were last noted. */
+  /** The names of each group's chains when they were last noted. */
   private readonly chainsOf = new Map<string, readonly string[]>();
   private readonly healthPorts = new Map<string, string>();
   /** Frontends that refuse some connections: their refusals that the kernel holds or may hold. */
@@ -342,7 +342,7 @@ export class Ruleset {
     const checks = [...this.view.healthChecks()].map(
       ({ port, service }) => [frontendKey(null, port, 'TCP'), service] as const,
     );
-    // Of two Services with one port the first by name counts, in any order of arrival.
+    // If two Services have one port, the first by name counts, in any order of arrival.
     const wanted = new Map(checks.sort(([, one], [, other]) => (one < other ? 1 : -1)));
     for (const key of this.healthPorts.keys()) if (!wanted.has(key)) this.health.set(key, false);
     for (const [key, service] of wanted) if (this.healthPorts.get(key) !== service) this.health.set(key, true);

@@ -91,7 +91,7 @@ export class IpvsDriver implements Driver<Look> {
     this.limitations = [attempts, CONNECTIONS_GO_ON, ATTEMPTS_NOT_COUNTED, ...withoutThem];
     this.ledgers = new Ledgers(now);
     const { services } = this.ledgers;
-    // What this process made, or may have made, is a proxy's, independent of what else has gone since.
+    // An object that this process made, or may have made, is a proxy's, independent of what else has gone since.
     const isWanted = (key: FrontendKey): boolean =>
       this.table?.frontend(key) !== undefined || services.acknowledged.has(key) || services.unknown.has(key);
     this.ownership = { isWanted, excluded };

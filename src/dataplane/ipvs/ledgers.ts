@@ -13,7 +13,7 @@ export class Ledgers {
   readonly services: Ledger<ServiceKey, IpvsServiceState>;
   /** Every virtual service has an entry, if an empty one. */
   readonly destinations: Ledger<ServiceKey, Destinations>;
-  /** By set: elements and their comments, empty where there are none. */
+  /** The elements of each set and their comments, empty where there are none. */
   readonly elements: Readonly<Record<SetRole, Ledger<ElementKey, string>>>;
   /** On the mode's link. */
   readonly addresses: Ledger<IPAddress, true>;

@@ -170,7 +170,7 @@ export class EndpointSet {
     return mac;
   }
 
-  /** Of overlay networks: the source of balanced traffic, and addresses of Services, behind this node (behaviour WK-02, WK-04). */
+  /** In overlay networks: the source of balanced traffic, and addresses of Services, behind this node (behaviour WK-02, WK-04). */
   private special(network: Network, address: IPAddress): MadeEndpoint | null {
     if (!network.isOverlay) return null;
     const { table, interfaceMac } = this.parts;

@@ -16,7 +16,7 @@ export function isOwnId(id: string): boolean {
   return OWN_ID.test(id);
 }
 
-/** Of remote endpoints, as kube-proxy makes them (behaviour WK-04); it has the first for both families. */
+/** The prefixes of remote endpoints, as in kube-proxy (behaviour WK-04); it has the first for both families. */
 const MAC_PREFIXES = { IPv4: '02-11', IPv6: '02-12' } as const;
 const MAC_BYTES = 4;
 

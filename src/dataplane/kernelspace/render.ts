@@ -52,7 +52,7 @@ export async function renderTables(
   return `${lines.join('\n')}\n`;
 }
 
-/** What an endpoint has that is named for the source: of addresses for documentation. */
+/** The address of an endpoint that is named for the source: one for documentation. */
 const SOURCE = { IPv4: '192.0.2.1', IPv6: '2001:db8::1' } as const;
 
 /** HNS on a node where pods run and no proxy did. It takes everything. */

@@ -116,7 +116,7 @@ export class Writer {
     });
   }
 
-  /** Makes load balancers, changes them and removes them, as they are now desired. */
+  /** Makes, changes and removes load balancers, in their present desired state. */
   async balancers(keys: readonly BalancerKey[]): Promise<void> {
     const { balancers, balancerIds } = this.parts.ledgers;
     const jobs = keys.map((key) => ({

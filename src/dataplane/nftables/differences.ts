@@ -11,11 +11,11 @@ export interface Uncertain {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
-  /** Of chains, sets, maps and timeouts. */
+  /** Whether a chain, set, map or timeout is one of them. */
   readonly structure: (name: string) => boolean;
 }
 
-/** What the kernel held at the last acknowledgement and now lacks, or holds differently; one line each, the rest counted. */
+/** Values of the last acknowledgement that the kernel now lacks, or holds differently; one line each, the rest counted. */
 export function differences(
   known: HeldTable,
   listed: HeldTable,

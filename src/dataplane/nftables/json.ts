@@ -44,7 +44,7 @@ export type Statement =
         readonly op: 'update';
         readonly elem: Expression;
         readonly set: string;
-        /** What the element keeps. */
+        /** The state that the element keeps. */
         readonly stmt?: readonly [{ readonly counter: null }];
       };
     }

@@ -24,7 +24,7 @@ export type PackedKey = string;
 /** `protocol . port`, each padded to 4 bytes. */
 export const SERVICE_LENGTH = 8;
 
-/** Of an IPv4 address, any four of which are one. */
+/** The bytes of an IPv4 address; any four of them are one. */
 const OCTETS = 4;
 const octets = new Uint8Array(OCTETS);
 

@@ -27,7 +27,7 @@ export interface ListedEndpoints {
  */
 export class ListedSlots {
   private readonly keys: Uint32Array;
-  /** Which frontend each element is of, as they are numbered here. */
+  /** The number of each element's frontend. */
   private readonly owners: Int32Array;
   /** Which element of each frontend came first. */
   private readonly firsts: number[] = [];
@@ -71,7 +71,7 @@ export class ListedSlots {
     const { keys, owners, firsts, lengths } = this;
     const { count, keyLength } = this.listed;
     const width = keyLength / 4;
-    // By the frontend's part of a key: its number + 1, or 0 when free.
+    // A hash table by the frontend's part of a key: an entry is the frontend's number + 1, or 0 when free.
     const table = new Int32Array(2 ** Math.ceil(Math.log2(2 * count + 2)));
     const mask = table.length - 1;
     for (let index = 0, at = 0; index < count; index++, at += width) {

@@ -29,7 +29,7 @@ export interface HeldTable {
   readonly hairpinAddresses: ReadonlyMap<IPAddress, true>;
   /** Frontends in {@link SET.staleFlows} and {@link SET.staleNodePortFlows}. */
   readonly staleFlows: ReadonlyMap<FrontendKey, true>;
-  /** By names that mean nothing. */
+  /** Unexpected elements, by names that have no meaning. */
   readonly unexpected: ReadonlyMap<string, UnexpectedElement>;
 }
 

@@ -21,7 +21,7 @@ export interface SlotChange {
   readonly wanted: boolean;
 }
 
-/** Of so many endpoints it is remembered which list they were assigned from. */
+/** From this number of endpoints on, their slots remember the list from which they were assigned. */
 const LARGE = 512;
 /** With more differences all slots are looked at. */
 const FEW = 32;
@@ -42,7 +42,7 @@ export function assignSlots(current: Slots, desired: EndpointList): Slots {
   return slots;
 }
 
-/** The endpoint of each slot of a table. What the kernel has is taken as it is where it is the same. */
+/** The endpoint of each slot of a table. If the kernel's slots are equal, the same array is used. */
 export function tableSlots(current: Slots, { family, packed }: EndpointList, table: Uint16Array): Slots {
   const size = endpointSize(family);
   const slots = new Uint8Array(table.length * size);

@@ -214,7 +214,7 @@ function classNames(steps: readonly FrontendStep[], kernel: HeldTable, rules: bo
   return names;
 }
 
-/** Of frontends that are not looked at. */
+/** Frontends that this sync does not look at. */
 function* others(steps: readonly FrontendStep[], kernel: HeldTable): IterableIterator<FrontendElements> {
   const looked = new Set(steps.map(({ key }) => key));
   for (const [key, elements] of kernel.frontends) if (!looked.has(key)) yield elements;

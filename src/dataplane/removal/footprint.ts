@@ -47,7 +47,7 @@ export interface ChainFootprint {
 export interface IpvsFootprint {
   /** The link that holds the addresses of virtual services. */
   readonly link: string;
-  /** Of both families. */
+  /** The sets of both families. */
   readonly sets: ReadonlySet<string>;
   /** Those of them that have a protocol's node ports, one an element. */
   readonly portSets: ReadonlyMap<string, Protocol>;

@@ -15,7 +15,7 @@ interface Watched {
 
 /** Finds out when all is known of a connection, in the order in which that is so. */
 export class ConnectionWatch {
-  /** By the client's and the Service's address and port. */
+  /** Connections by the client's and the Service's address and port. */
   private readonly watched = new Map<string, Watched>();
   private readonly answers = new Set<Passage>();
   private readonly told = new Set<string>();

@@ -180,7 +180,7 @@ export class RememberedClients {
   }
 }
 
-/** By which keys a frontend's clients are found. */
+/** The keys by which a frontend's clients are found. */
 function keysOf({ finds, findsLocal }: FrontendStep['current']): readonly FrontendKey[] {
   if (finds === null && findsLocal === null) return [];
   return [finds, findsLocal].flatMap((name) => {
