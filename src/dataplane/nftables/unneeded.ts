@@ -50,6 +50,8 @@ export class Unneeded {
         left = left.filter((name) => !kept.includes(name));
         // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
         for (const name of kept) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);
+        // Whether they are gone is unknown: the next sync compares everything.
+        if (!isRefusal(refusal.error)) throw refusal.error;
         problems.push(`could not remove foreign objects (${kept.slice(0, 5).join(', ')}): ${messageOf(refusal.error)}`);
       }
     }
