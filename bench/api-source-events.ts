@@ -1,6 +1,6 @@
 import { NO_EVENTS } from '../src/base/events.js';
 import type { Log } from '../src/base/log.js';
-import { limitMemory } from '../src/cli/memory.js';
+import { limitMemory } from '../src/base/heap-options.js';
 import { codecOf } from '../src/sources/kubernetes/codec/codec.js';
 import { ENDPOINT_SLICES } from '../src/sources/kubernetes/resources.js';
 import { EventStream } from '../src/sources/kubernetes/watch/event-stream.js';

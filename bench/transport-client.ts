@@ -6,7 +6,8 @@ import type { SecureContext } from 'node:tls';
 import { systemClock } from '../src/base/clock.js';
 import type { Log } from '../src/base/log.js';
 import { serverIdentity } from '../src/base/server-identity.js';
-import { limitMemory, settleHeap } from '../src/cli/memory.js';
+import { limitMemory } from '../src/base/heap-options.js';
+import { settleHeap } from '../src/cli/memory.js';
 import { resolveAccess } from '../src/sources/kubernetes/auth/access.js';
 import { Credentials, systemSurroundings } from '../src/sources/kubernetes/auth/credentials.js';
 

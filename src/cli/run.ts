@@ -1,4 +1,5 @@
 import { messageOf } from '../base/error-message.js';
+import { isKnownNode } from '../base/heap-options.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
 import { printChange } from '../config/compare.js';
@@ -11,7 +12,7 @@ import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
 import { isCompiledCodeRejected } from './compiled-code.js';
 import { openEvents } from './events.js';
-import { isKnownNode, prepareLoad } from './memory.js';
+import { prepareLoad } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
 import { becomeSoleProxy } from './sole-proxy.js';

@@ -1,7 +1,8 @@
 // Options of V8 that a process sets are those of this Node: what V8 does not know it reports on standard error, in the midst of the log.
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
-import { COLLECTION_OPTIONS, isKnownNode, v8Options } from '../../src/cli/memory.js';
+import { isKnownNode, v8Options } from '../../src/base/heap-options.js';
+import { COLLECTION_OPTIONS } from '../../src/cli/memory.js';
 
 const KNOWN = new Set(
   [...execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).matchAll(/^ {2}--([a-z0-9-]+)/gm)].map(

@@ -105,7 +105,7 @@ t.test('a wrong command line: message and usage', (t) => {
       ['--from=node', '--manifests', 'm'],
       'unknown flag: --from; It is a flag of `pointsman explain`, `pointsman trace`.',
     ],
-    [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`.'],
+    [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`, `pointsman bugreport`.'],
     [
       ['render', '-o', 'json'],
       'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`.',

@@ -309,7 +309,10 @@ t.test('misuse names the field', (t) => {
     ]);
   const rows: readonly (readonly [string, unknown])[] = [
     ['operations[0].type: expected "chain", "delete-chain" or "rule", found "other"', { type: 'other' }],
-    ['operations[0].table: expected "filter", "nat" or "mangle", found "raw"', { ...chain('C', []), table: 'raw' }],
+    [
+      'operations[0].table: expected "filter", "nat", "mangle" or "raw", found "security"',
+      { ...chain('C', []), table: 'security' },
+    ],
     ['operations[0].chain: expected a string of 1 to 28 bytes without NUL, found ""', chain('', [])],
     [
       'operations[0].chain: expected a name without spaces, quotes and control characters, found "a b"',
