@@ -4,7 +4,7 @@ import { hasPassed, type Passage, type PassageReader } from './passage.js';
 
 /** An endpoint may take so long to answer, and a client that knocks in vain repeats itself after a second. */
 const ANSWER_MS = 900;
-/** Between two hooks of one packet there are microseconds; the machine may be busy. */
+/** Between two hooks of one packet there are microseconds. A busy machine may need longer: {@link ANSWER_MS}. */
 const QUIET_MS = 200;
 
 interface Watched {
@@ -22,6 +22,7 @@ export class ConnectionWatch {
   private readonly ready: TracedPackets[] = [];
   private wake: (() => void) | null = null;
   private timer: NodeJS.Timeout | null = null;
+  private judgement: NodeJS.Immediate | null = null;
 
   constructor(
     private readonly reader: PassageReader,
@@ -61,7 +62,14 @@ export class ConnectionWatch {
   }
 
   close(): void {
+    this.stopTimers();
+  }
+
+  private stopTimers(): void {
     if (this.timer !== null) clearTimeout(this.timer);
+    if (this.judgement !== null) clearImmediate(this.judgement);
+    this.timer = null;
+    this.judgement = null;
   }
 
   private finish(): TracedPackets | null {
@@ -97,8 +105,7 @@ export class ConnectionWatch {
   }
 
   private settle(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
+    this.stopTimers();
     const now = performance.now();
     let soonest = Infinity;
     for (const [key, watched] of this.watched) {
@@ -108,16 +115,21 @@ export class ConnectionWatch {
     }
     if (soonest < Infinity)
       this.timer = setTimeout(() => {
-        this.settle();
+        // After a busy moment reports may be waiting that are older than the timer: they are read first.
+        this.judgement = setImmediate(() => {
+          this.settle();
+        });
       }, soonest);
   }
 
   /** How long nothing more has to come for all to be known. */
   private patience({ request, answer }: Watched): number {
-    if (answer !== null) return QUIET_MS;
-    const isLost = request.steps.some(({ verdict }) => verdict === 'drop');
-    const isOver = hasPassed(request, this.own, 'postrouting') || hasPassed(request, this.own, 'input');
-    return isOver && !isLost ? ANSWER_MS : QUIET_MS;
+    const isKnown = answer === null ? isDropped(request) : isDropped(answer) || this.isOver(answer);
+    return isKnown ? QUIET_MS : ANSWER_MS;
+  }
+
+  private isOver(passage: Passage): boolean {
+    return hasPassed(passage, this.own, 'postrouting') || hasPassed(passage, this.own, 'input');
   }
 
   private tell(key: string, { request, answer }: Watched): void {
@@ -126,4 +138,8 @@ export class ConnectionWatch {
     this.ready.push({ request, answer });
     this.wake?.();
   }
+}
+
+function isDropped({ steps }: Passage): boolean {
+  return steps.some(({ verdict }) => verdict === 'drop');
 }

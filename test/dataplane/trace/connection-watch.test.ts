@@ -1,0 +1,55 @@
+// When all is known of a traced connection, on a machine that is busy meanwhile.
+import t from 'tap';
+import { ConnectionWatch } from '../../../src/dataplane/trace/connection-watch.js';
+import { PassageReader } from '../../../src/dataplane/trace/passage.js';
+import { chainOf } from '../../../src/dataplane/trace/table.js';
+import type { NftTraceEvent } from '../../../src/native/contract.js';
+
+const OWN = 'trace';
+const network = Uint8Array.of(0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 96, 0, 41);
+const transport = Uint8Array.of(0x80, 0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0);
+
+function event(chain: string, rest: Partial<NftTraceEvent> = {}): NftTraceEvent {
+  return {
+    ...{ id: 7, type: 'rule', family: 'ip', table: OWN, chain, handle: null, verdict: null },
+    ...{ network, transport, input: 'eth0', output: null },
+    ...rest,
+  };
+}
+
+const begun = event(chainOf.begin('prerouting'), { handle: 3 });
+const dropped = event('wall', { table: 'others', handle: 9, verdict: 'drop' });
+
+function blockFor(milliseconds: number): void {
+  const end = performance.now() + milliseconds;
+  while (performance.now() < end);
+}
+
+t.test('reports that wait behind a busy process are read before a packet is called lost', async (t) => {
+  const watch = new ConnectionWatch(new PassageReader(OWN, () => null), OWN);
+  t.teardown(() => {
+    watch.close();
+  });
+  watch.read([begun]);
+  const next = watch.next(10_000);
+  // The timer of the watch is over when the process goes on, and the reports of the kernel are there as well.
+  setImmediate(() => {
+    watch.read([dropped]);
+  });
+  blockFor(1000);
+  const packets = await next;
+  t.equal(packets?.request.steps.at(-1)?.verdict, 'drop');
+});
+
+t.test('a packet that came to no end is waited for longer than one whose end is known', async (t) => {
+  const told: string[] = [];
+  const follow = async (what: string, ...events: readonly NftTraceEvent[]): Promise<void> => {
+    const watch = new ConnectionWatch(new PassageReader(OWN, () => null), OWN);
+    watch.read(events);
+    await watch.next(10_000);
+    watch.close();
+    told.push(what);
+  };
+  await Promise.all([follow('no end', begun), follow('dropped', begun, dropped)]);
+  t.strictSame(told, ['dropped', 'no end']);
+});
