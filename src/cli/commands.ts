@@ -13,7 +13,7 @@ import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
 import { parseQuestion } from '../plan/question.js';
-import { printConflict, printShortfall, printTable } from '../plan/text.js';
+import { printConflict, printLimitation, printTable } from '../plan/text.js';
 import { formatted } from '../serve/formatted.js';
 import { EXPLAIN_PAGE, HEAP_SNAPSHOT_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
 import { loadManifests } from '../sources/manifests/load.js';
@@ -189,7 +189,7 @@ export async function planned(config: Config): Promise<Planned> {
     problems.filter((problem) => problem.severity === severity).map(printProblem);
   const ofTables = FAMILIES.flatMap((family) => [
     ...[...planner.tables[family].conflicts()].map(printConflict),
-    ...[...planner.tables[family].shortfalls()].map(printShortfall),
+    ...[...planner.tables[family].limitations()].map(printLimitation),
   ]);
   const found = { errors: [...texts('error'), ...failures], warnings: [...texts('warning'), ...ofTables] };
   return { planner, snapshot: store.snapshot, problems: found };

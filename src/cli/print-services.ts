@@ -61,7 +61,7 @@ export function columns(rows: readonly (readonly string[])[]): readonly string[]
 
 /** One Service for people. */
 export function printService(service: ServiceDetail): readonly string[] {
-  const { key, type, nothing, policies, affinitySeconds, healthCheck, sourceRanges, shortfalls, unplanned, leftOut } =
+  const { key, type, nothing, policies, affinitySeconds, healthCheck, sourceRanges, limitations, unplanned, leftOut } =
     service;
   const lines = (title: string, texts: readonly string[]): readonly string[] =>
     texts.map((text, index) => `${(index === 0 ? title : '').padEnd(12)}${text}`);
@@ -99,16 +99,16 @@ export function printService(service: ServiceDetail): readonly string[] {
     ...lines('problems', [
       ...unplanned.map(({ family, reason }) => `${family}: cannot be planned: ${reason}`),
       ...service.frontends.flatMap(printFrontendProblems),
-      ...shortfalls,
+      ...limitations,
       ...leftOut,
     ]),
   ];
 }
 
 /** Whether there is something to look at. */
-export function hasProblem({ unplanned, frontends, shortfalls, leftOut }: ServiceDetail): boolean {
+export function hasProblem({ unplanned, frontends, limitations, leftOut }: ServiceDetail): boolean {
   return (
-    unplanned.length + shortfalls.length + leftOut.length > 0 ||
+    unplanned.length + limitations.length + leftOut.length > 0 ||
     frontends.some((each) => printFrontendProblems(each).length > 0)
   );
 }

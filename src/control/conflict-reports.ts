@@ -3,8 +3,8 @@ import { serviceSubject, type EventRecorder, type ProxyEvent } from '../base/eve
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
-import { printConflictPair, printCount, printHolder, printShortfall } from '../plan/text.js';
-import type { ConflictPair, Shortfall } from '../plan/types.js';
+import { printConflictPair, printCount, printHolder, printLimitation } from '../plan/text.js';
+import type { ConflictPair, ServiceLimitation } from '../plan/types.js';
 
 /**
  * How long a conflict must have held before it is reported. Two Services that exchange a port do so by two events of a watch, in between which both
@@ -38,7 +38,7 @@ export interface ConflictReportsOptions {
 const LINES = 100;
 
 /** A family's table, as far as it says what Services do not get. */
-export type Findings = Pick<ForwardingTable, 'family' | 'conflictPairs' | 'shortfalls' | 'findingsVersion'>;
+export type Findings = Pick<ForwardingTable, 'family' | 'conflictPairs' | 'limitations' | 'findingsVersion'>;
 
 /**
  * Tells the log and the users of Services of conflicts that they lose, and of what they do not get otherwise: of two Services once, however many frontends both
@@ -65,7 +65,7 @@ export class ConflictReports {
       this.held.set(finding.key, held);
     };
     for (const pair of table.conflictPairs()) hold(conflictFinding(pair));
-    for (const shortfall of table.shortfalls()) hold(shortfallFinding(shortfall));
+    for (const limitation of table.limitations()) hold(limitationFinding(limitation));
     this.reportGone([...before].flatMap(([key, held]) => (held.reported && !this.held.has(key) ? held : [])));
     this.reportSettled();
   }
@@ -124,7 +124,7 @@ function serviceKey(servicePort: string): string {
   return servicePort.split(':', 1)[0] ?? '';
 }
 
-const REASONS: Readonly<Record<Shortfall['cause'], string>> = {
+const REASONS: Readonly<Record<ServiceLimitation['cause'], string>> = {
   platform: 'NotSupported',
   limit: 'TooManyFrontends',
   'source-ranges': 'EveryClientAdmitted',
@@ -133,9 +133,9 @@ const REASONS: Readonly<Record<Shortfall['cause'], string>> = {
   slots: 'NoSlots',
 };
 
-function shortfallFinding(shortfall: Shortfall): Finding {
-  const { family, cause, servicePort, text } = shortfall;
-  const key = cause === 'platform' ? printShortfall(shortfall) : `${family} ${cause} ${servicePort}`;
+function limitationFinding(limitation: ServiceLimitation): Finding {
+  const { family, cause, servicePort, text } = limitation;
+  const key = cause === 'platform' ? printLimitation(limitation) : `${family} ${cause} ${servicePort}`;
   const event = (): ProxyEvent => ({
     finding: cause === 'platform' ? text : key,
     type: 'Warning',
@@ -145,5 +145,5 @@ function shortfallFinding(shortfall: Shortfall): Finding {
     related: null,
     note: `${servicePort}: ${text}`,
   });
-  return { family, key, text: () => printShortfall(shortfall), event };
+  return { family, key, text: () => printLimitation(limitation), event };
 }

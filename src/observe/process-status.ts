@@ -69,7 +69,7 @@ export interface FamilyState {
   /** Since when there are any, in seconds; null: there are none. */
   readonly conflictsSeconds: number | null;
   /** What Services ask for and the platform does not do. */
-  readonly shortfalls: readonly string[];
+  readonly serviceLimitations: readonly string[];
   /** What the mode or this kernel does not do. */
   readonly limitations: readonly string[];
   /** Service ports whose session affinity has no room for more clients. */
@@ -157,7 +157,17 @@ function printRemoved({ removedEndpoints: { connections, endpoints, limitation }
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, quarantined, unplanned } = state;
+  const {
+    family,
+    services,
+    frontends,
+    endpoints,
+    conflicts,
+    serviceLimitations,
+    fullAffinity,
+    quarantined,
+    unplanned,
+  } = state;
   const { limitations } = state;
   const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
@@ -166,7 +176,7 @@ function printFamily(state: FamilyState): string[] {
     ...printOccurrences('repairs', repairs),
     ...printRemoved(state),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
-    ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
+    ...[...conflicts, ...serviceLimitations, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  not as it should be: ${text}`),
     ...limitations.map((text) => `  limitation: ${text}`),
     ...quarantined.map(printAside),

@@ -108,8 +108,8 @@ function frontendProblem(family: Family, service: ServiceRow, { frontends }: Ser
 }
 
 /** The parts of it that no node programs, with any number of endpoints. */
-function limitProblems({ family, shortfalls }: ServicePlan): readonly ClaimProblem[] {
-  return shortfalls
+function limitProblems({ family, limitations }: ServicePlan): readonly ClaimProblem[] {
+  return limitations
     .filter(({ cause }) => cause === 'limit')
     .map(({ text }) => ({ rule: 'frontends', path: 'spec.ports', value: family, problem: text, standing: 'denied' }));
 }

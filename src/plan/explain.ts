@@ -13,7 +13,7 @@ import type { SkippedSlice } from './candidates.js';
 import { examineEndpoints, type EndpointVerdict } from './examine.js';
 import type { Exclusion } from './selection-rules.js';
 import { retryOf } from './retry.js';
-import { RANGES_WITHOUT_EFFECT } from './shortfalls.js';
+import { RANGES_WITHOUT_EFFECT } from './limitations.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
   nodePortRefusal,
@@ -24,7 +24,15 @@ import {
   type Trace,
   type Verdict,
 } from './trace.js';
-import type { Conflict, FrontendKey, FrontendKind, FrontendPlan, NodePlan, Shares, Shortfall } from './types.js';
+import type {
+  Conflict,
+  FrontendKey,
+  FrontendKind,
+  FrontendPlan,
+  NodePlan,
+  Shares,
+  ServiceLimitation,
+} from './types.js';
 
 /** What happens to the first packet of a connection on this node, and why. As JSON it is the answer of `pointsman explain -o json`. */
 export interface Explanation {
@@ -167,8 +175,8 @@ function explainedBalance(trace: Trace): ExplainedBalance | null {
 
 /** The Service's requests about its connections that are not met. */
 function balanceNotes(table: ForwardingTable, frontend: FrontendPlan | null): readonly string[] {
-  const shortfalls = frontend === null ? [] : (table.plan(serviceOf(frontend))?.shortfalls ?? []);
-  return shortfalls.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
+  const limitations = frontend === null ? [] : (table.plan(serviceOf(frontend))?.limitations ?? []);
+  return limitations.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
 }
 
 /** When connections of the Service end although neither side ends them. */
@@ -190,7 +198,7 @@ const RESET_NOTES = {
   service: 'connections are reset when their endpoint has not been in this Service for 1 s',
 } as const;
 
-const BALANCE_CAUSES: readonly Shortfall['cause'][] = ['annotation', 'mode', 'slots'];
+const BALANCE_CAUSES: readonly ServiceLimitation['cause'][] = ['annotation', 'mode', 'slots'];
 
 function heldClientKey(table: ForwardingTable, { frontend, local }: Trace): FrontendKey | null {
   const keys = frontend === null ? null : heldClientKeys(frontend, table);

@@ -18,7 +18,7 @@ import type {
   NodePlan,
   ServicePlan,
   Shares,
-  Shortfall,
+  ServiceLimitation,
   TableChange,
 } from './types.js';
 
@@ -44,7 +44,7 @@ export class ForwardingTable implements FamilyTable {
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();
-  private readonly short = new Map<ObjectKey, readonly Shortfall[]>();
+  private readonly short = new Map<ObjectKey, readonly ServiceLimitation[]>();
   private readonly held = new Map<FrontendKey, Claim>();
   /** Claims that wait, best first; only for frontends that several Services claim, one of them maybe as a node port. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
@@ -178,7 +178,7 @@ export class ForwardingTable implements FamilyTable {
   }
 
   /** The limitations of all Services, whether they hold their frontends or wait for them. */
-  *shortfalls(): IterableIterator<Shortfall> {
+  *limitations(): IterableIterator<ServiceLimitation> {
     for (const ofService of this.short.values()) yield* ofService;
   }
 
@@ -213,8 +213,8 @@ export class ForwardingTable implements FamilyTable {
     this.endpoints += countEndpoints(plan) - countEndpoints(previous);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
-    if (this.short.has(service) || (plan?.shortfalls.length ?? 0) > 0) this.findingChanges++;
-    put(this.short, service, plan === null || plan.shortfalls.length === 0 ? null : plan.shortfalls);
+    if (this.short.has(service) || (plan?.limitations.length ?? 0) > 0) this.findingChanges++;
+    put(this.short, service, plan === null || plan.limitations.length === 0 ? null : plan.limitations);
     put(this.plans, service, plan);
   }
 

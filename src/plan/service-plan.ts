@@ -20,7 +20,7 @@ import { selectEndpoints, type Select } from './selection.js';
 import { retrySeconds } from './retry.js';
 import { admittedSources } from './source-ranges.js';
 import type { Warming } from './slow-start.js';
-import { printLeftOut, printNoRange, shortfallsOf } from './shortfalls.js';
+import { printLeftOut, printNoRange, limitationsOf } from './limitations.js';
 import type {
   ClientKeys,
   FrontendKey,
@@ -28,7 +28,7 @@ import type {
   FrontendPlan,
   HealthCheckPlan,
   ServicePlan,
-  Shortfall,
+  ServiceLimitation,
 } from './types.js';
 
 /**
@@ -58,7 +58,7 @@ export function planService(
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls = planner.ofAllPorts();
+  const limitations = planner.ofAllPorts();
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
     // Nothing of this port is programmed: not even its endpoints are read.
@@ -72,7 +72,7 @@ export function planService(
     });
     for (const address of selection.readyHere) readyHere.add(address);
     if (balancesOnly && port.protocol === 'SCTP') {
-      shortfalls.push(...planner.shortfalls(port));
+      limitations.push(...planner.limitations(port));
       continue;
     }
     for (const address of selection.hairpin) hairpin.add(address);
@@ -81,7 +81,7 @@ export function planService(
     const unlimited = planner.frontends(port, kept, policies, selection);
     const ofPort = unlimited.map((plan) => planner.withinLimit(plan));
     for (const frontend of ofPort) if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
-    if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts, unlimited));
+    if (balancesOnly) limitations.push(...planner.limitations(port, ofPort, selection.otherPorts, unlimited));
   }
   return {
     service: key,
@@ -91,12 +91,12 @@ export function planService(
     hairpinAddresses: hairpin.size === 0 ? NO_ADDRESSES : [...hairpin].sort(),
     ownEndpoints: own.size === 0 ? NO_ADDRESSES : [...own].sort(),
     healthCheck: healthCheck(service, key, readyHere.size),
-    shortfalls: shortfalls.length === 0 ? NO_SHORTFALLS : shortfalls,
+    limitations: limitations.length === 0 ? NO_LIMITATIONS : limitations,
   };
 }
 
 const NO_ADDRESSES: readonly never[] = [];
-const NO_SHORTFALLS: readonly never[] = [];
+const NO_LIMITATIONS: readonly never[] = [];
 
 /** `namespace/name:port`; joined for the same reason as {@link objectKey}. */
 function nameOf(key: ObjectKey, port: ServicePortRow): string {
@@ -205,19 +205,19 @@ class ServicePlanner {
   }
 
   /** Requests of the Service that are not met, independent of the port. */
-  ofAllPorts(): Shortfall[] {
+  ofAllPorts(): ServiceLimitation[] {
     return [...this.leftOut(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
   }
 
   /** The frontends beyond the limits. */
-  private leftOut(): readonly Shortfall[] {
+  private leftOut(): readonly ServiceLimitation[] {
     const { asked, kept } = this.limit;
     if (kept === asked) return [];
     return [{ family: this.family, cause: 'limit', servicePort: this.key, text: printLeftOut(this.limit) }];
   }
 
   /** That source ranges are given, and none of this family (behaviour SV-06). */
-  private openToAll(): readonly Shortfall[] {
+  private openToAll(): readonly ServiceLimitation[] {
     const { loadBalancerSourceRanges: ranges } = this.service;
     const isRanged = ranges.length > 0 && this.balancerAddresses.length > 0;
     if (!isRanged || this.settings.traits.balancesOnly) return [];
@@ -227,7 +227,7 @@ class ServicePlanner {
   }
 
   /** Annotations that cannot be read, and shares that cannot be met. */
-  private unbalanced(): readonly Shortfall[] {
+  private unbalanced(): readonly ServiceLimitation[] {
     const { family, service, slices, settings, key: servicePort } = this;
     const unreadable = [...(service.balance?.unreadable ?? []), ...unreadableWeights(family, slices)];
     const limitation = balanceLimitation(family, service, slices, settings, this.hasSlots);
@@ -240,7 +240,7 @@ class ServicePlanner {
   }
 
   /** The same of its annotations about connections that end. */
-  private notReset(): readonly Shortfall[] {
+  private notReset(): readonly ServiceLimitation[] {
     const { family, service, key: servicePort } = this;
     const asked = service.endingConnections;
     if (asked === null) return [];
@@ -284,14 +284,14 @@ class ServicePlanner {
     };
   }
 
-  shortfalls(
+  limitations(
     port: ServicePortRow,
     frontends: readonly FrontendPlan[] = [],
     otherPorts: ReadonlySet<number> = new Set(),
     unlimited: readonly FrontendPlan[] = [],
-  ): readonly Shortfall[] {
+  ): readonly ServiceLimitation[] {
     const servicePort = nameOf(this.key, port);
-    const texts = shortfallsOf(this.service, port, frontends, otherPorts, unlimited);
+    const texts = limitationsOf(this.service, port, frontends, otherPorts, unlimited);
     return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
 

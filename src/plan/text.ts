@@ -12,7 +12,7 @@ import type {
   NodePlan,
   PacketScope,
   Shares,
-  Shortfall,
+  ServiceLimitation,
 } from './types.js';
 
 /** The fields of a frontend that the kernel holds. `dump` fills them from a listing of the kernel, to print it in the terms of the plan. */
@@ -140,7 +140,7 @@ export function printCount({ count }: ConflictPair): string {
   return count === 1 ? '' : `, one of ${count} frontends that both claim`;
 }
 
-export function printShortfall({ family, cause, servicePort, text }: Shortfall): string {
+export function printLimitation({ family, cause, servicePort, text }: ServiceLimitation): string {
   const what = {
     platform: 'not on this platform',
     limit: 'over a limit',

@@ -126,7 +126,7 @@ export interface ServicePlan {
   /** Endpoints on this node, where the platform balances by itself. Sorted, no duplicates. */
   readonly ownEndpoints: readonly IPAddress[];
   readonly healthCheck: HealthCheckPlan | null;
-  readonly shortfalls: readonly Shortfall[];
+  readonly limitations: readonly ServiceLimitation[];
 }
 
 /**
@@ -134,7 +134,7 @@ export interface ServicePlan {
  * are of the other family alone, an annotation cannot be read, or the mode does not share connections as asked or has no
  * slots left for it.
  */
-export interface Shortfall {
+export interface ServiceLimitation {
   readonly family: Family;
   readonly cause: 'platform' | 'limit' | 'source-ranges' | 'annotation' | 'mode' | 'slots';
   /** `namespace/name:port`; without the port where it is the Service's as a whole. */

@@ -63,7 +63,7 @@ export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalN
 /**
  * `conflict`: another Service has an address of it, or it has one that another claims. `port-name`, `no-endpoints`: this node refuses connections to a frontend,
  * because no EndpointSlice has a port of this name, or because no endpoint can serve. `no-local-endpoints`: this node drops them, because the policy is Local and all
- * endpoints are on other nodes. `left-out`: its object or one of its EndpointSlices is not used, or not whole, see {@link ServiceDetail.leftOut}. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.shortfalls}.
+ * endpoints are on other nodes. `left-out`: its object or one of its EndpointSlices is not used, or not whole, see {@link ServiceDetail.leftOut}. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.limitations}.
  */
 export type ServiceProblem =
   | 'unplanned'
@@ -112,7 +112,7 @@ export interface ServiceDetail {
   readonly slices: readonly Slice[];
   readonly sliceCount: number;
   /** What it asks for and does not get, one sentence each. */
-  readonly shortfalls: readonly string[];
+  readonly limitations: readonly string[];
   /** Parts of its object and its EndpointSlices that are not used: which, and why; the first 50. */
   readonly leftOut: readonly string[];
   /** Families in which it cannot be planned, so that it is as it was. */

@@ -1,7 +1,7 @@
 import { limitationOf } from '../config/scheduler.js';
 import { printFullAffinity } from '../control/affinity-overflow.js';
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
-import { printConflictPair, printShortfall } from '../plan/text.js';
+import { printConflictPair, printLimitation } from '../plan/text.js';
 import { formatted } from './formatted.js';
 import { observedNode } from './observed-node.js';
 import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
@@ -77,7 +77,7 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: firstOf(table.conflictPairs(), printConflictPair),
     conflictsSeconds: secondsSince(health, `conflict ${family}`),
-    shortfalls: firstOf([...table.shortfalls()], printShortfall),
+    serviceLimitations: firstOf([...table.limitations()], printLimitation),
     removedEndpoints: { ...ending.counts, limitation: ending.limitation(dataplane) },
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
     limitations: (progress.of(family)?.limitations ?? []).map(({ text }) => text),

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { ProxyEvent } from '../../src/base/events.js';
 import { ConflictReports, type Findings } from '../../src/control/conflict-reports.js';
-import type { Conflict, ConflictPair, Shortfall } from '../../src/plan/types.js';
+import type { Conflict, ConflictPair, ServiceLimitation } from '../../src/plan/types.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -24,10 +24,10 @@ let version = 0;
 function findings(
   family: Conflict['family'],
   conflicts: readonly Conflict[],
-  shortfalls: readonly Shortfall[],
+  limitations: readonly ServiceLimitation[],
 ): Findings {
   const pairs = conflicts.map((first) => ({ first, count: 1 }));
-  return { family, conflictPairs: () => pairs, shortfalls: () => shortfalls.values(), findingsVersion: ++version };
+  return { family, conflictPairs: () => pairs, limitations: () => limitations.values(), findingsVersion: ++version };
 }
 
 function conflict(port: number, loser = 'shop/new:http', family: Conflict['family'] = 'IPv4'): Conflict {
@@ -63,14 +63,14 @@ t.test('a conflict that stays is told once, on the Service that loses', async (t
 
 t.test('what the platform does not do for a Service is told in the same way', async (t) => {
   const { clock, log, events, reports } = world();
-  const shortfall = {
+  const limitation = {
     family: 'IPv4',
     cause: 'platform',
     servicePort: 'shop/new:http',
     text: 'it is not done',
   } as const;
-  reports.update(findings('IPv4', [], [shortfall]));
-  reports.update(findings('IPv6', [], [{ ...shortfall, family: 'IPv6' }]));
+  reports.update(findings('IPv4', [], [limitation]));
+  reports.update(findings('IPv6', [], [{ ...limitation, family: 'IPv6' }]));
   await clock.advance(3000);
   t.match(events, [
     {
@@ -84,7 +84,7 @@ t.test('what the platform does not do for a Service is told in the same way', as
     'warn not on this platform: IPv4 shop/new:http: it is not done',
     'warn not on this platform: IPv6 shop/new:http: it is not done',
   ]);
-  reports.update(findings('IPv4', [], [shortfall]));
+  reports.update(findings('IPv4', [], [limitation]));
   reports.update(findings('IPv6', [], []));
   t.match(log.lines.slice(2), ['info 1 resolved: not on this platform: IPv6 shop/new:http: it is not done']);
 });

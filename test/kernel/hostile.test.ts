@@ -267,7 +267,7 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
   const isDone = async () => ((await proxy.status()).pendingMs === null ? true : null);
   t.ok(await eventually('no change waits', isDone, 120_000));
   const { families, memory } = await proxy.status();
-  const texts = families.flatMap(({ conflicts, shortfalls }) => [...conflicts, ...shortfalls]);
+  const texts = families.flatMap(({ conflicts, serviceLimitations }) => [...conflicts, ...serviceLimitations]);
   t.ok(told === null ? texts.length === 0 : texts.some((text) => told.test(text)), texts.join('; ').slice(0, 500));
   t.ok(memory.residentBytes < MOST_BYTES, `${memory.residentBytes} bytes`);
   const attacked = await rulesByChain(lab);

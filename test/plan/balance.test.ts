@@ -4,7 +4,7 @@ import type { PlanSettings } from '../../src/plan/facts.js';
 import { Planner } from '../../src/plan/planner.js';
 import { planService } from '../../src/plan/service-plan.js';
 import { MOST_TABLE_ENDPOINTS } from '../../src/plan/slot-table.js';
-import { printFrontend, printShortfall } from '../../src/plan/text.js';
+import { printFrontend, printLimitation } from '../../src/plan/text.js';
 import type { FrontendPlan, ServicePlan } from '../../src/plan/types.js';
 import type { EndpointSliceRow, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
@@ -97,7 +97,7 @@ t.test('a mode reports limitations of balancing', (t) => {
   const text = { balance: HASHED };
   const slices = [pods(1, 1), pods(1, 3, 'b')];
   const said = (settings: Partial<PlanSettings>): readonly string[] =>
-    plan(text, slices, settings).shortfalls.map(printShortfall);
+    plan(text, slices, settings).limitations.map(printLimitation);
   t.same(said({}), []);
   t.match(said(withTraits('weights')), [/^not in this mode: IPv4 default\/web: balance hash=address without effect/]);
   t.match(said(withTraits()), [/balance hash=address and weights other than 0 without effect/]);
@@ -108,7 +108,7 @@ t.test('a mode reports limitations of balancing', (t) => {
 });
 
 t.test('slots are bounded: by endpoints, by the entries of a Service, by the node', (t) => {
-  const said = (planned: ServicePlan): readonly string[] => planned.shortfalls.map(printShortfall);
+  const said = (planned: ServicePlan): readonly string[] => planned.limitations.map(printLimitation);
   const large = plan({ balance: HASHED }, [pods(MOST_TABLE_ENDPOINTS + 1)]);
   t.equal(only(large).balance, null);
   t.match(said(large), [/^over a limit: .*no table of slots has more than 819 endpoints/]);
@@ -137,7 +137,7 @@ t.test('of Services that ask for more slots than a node has the oldest ones get 
     put(asking(age));
   }
   t.same(served(), [1, 2]);
-  const said = [...planner.tables.IPv4.shortfalls()].map(printShortfall);
+  const said = [...planner.tables.IPv4.limitations()].map(printLimitation);
   t.match(said, [/over a limit: IPv4 default\/s3: older Services have all slots of this node/]);
   put(service('s2', { clusterIPs: ['10.96.0.2'], creationTime: 2 }));
   t.same(served(), [1, 3], 'what one does not ask for any more the next one gets');
@@ -154,7 +154,7 @@ t.test('annotations that cannot be read are reported, and the Service goes on', 
     { ...row, name: 'b' },
   ]);
   t.equal(only(planned).endpoints.count, 2);
-  t.same(planned.shortfalls.map(printShortfall), [
+  t.same(planned.limitations.map(printLimitation), [
     'not readable: IPv4 default/web: annotation pointsman.dev/balance is "y"; EndpointSlice a: annotation pointsman.dev/weight is "x", and so in 1 more',
   ]);
   t.end();

@@ -4,7 +4,7 @@ import { Planner } from '../../src/plan/planner.js';
 import { explain } from '../../src/plan/explain.js';
 import { printExplanation } from '../../src/plan/explain-text.js';
 import { parseQuestion } from '../../src/plan/question.js';
-import { printShortfall, printTable } from '../../src/plan/text.js';
+import { printLimitation, printTable } from '../../src/plan/text.js';
 import { KEEPS_DESTINATION, type Row } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -63,7 +63,7 @@ t.test('policy Local has the endpoints of this node for everybody, and there may
   t.same(local.own, ['10.0.0.1'], 'those of this node are known, and not those of no node');
   t.equal(local.table.frontend('192.0.2.1:80/TCP')?.sourceRanges, null, 'every source is admitted');
   t.match(local.ask('203.0.113.1', '192.0.2.1:80/TCP').join('\n'), /note +loadBalancerSourceRanges have no effect/);
-  t.match([...local.table.shortfalls()].map(printShortfall), [
+  t.match([...local.table.limitations()].map(printLimitation), [
     /IPv4 default\/web: loadBalancerSourceRanges have no eff/,
   ]);
   t.equal(local.table.node.address, '192.168.0.2');
@@ -109,10 +109,10 @@ t.test('a list has endpoints of one port, that of most of them, and the smallest
     most.ask('10.0.0.9', '10.96.0.10:80/TCP').join('\n'),
     /10\.0\.1\.2:8080 +other +not used: most have another port/,
   );
-  t.match([...most.table.shortfalls()], [{ servicePort: 'default/web', text: /^endpoints on port 8080 get no conn/ }]);
+  t.match([...most.table.limitations()], [{ servicePort: 'default/web', text: /^endpoints on port 8080 get no conn/ }]);
   t.same(endpointsOf(planned(service('web'), ...slices(9000, 8080)), '10.96.0.10:80/TCP'), ['10.0.1.2:8080']);
   most.table.setService('default/web', null);
-  t.same([...most.table.shortfalls()], []);
+  t.same([...most.table.limitations()], []);
   t.end();
 });
 
@@ -122,7 +122,7 @@ t.test('SCTP has no frontend, and sources are what the platform makes of them', 
     HERE_AND_THERE,
   );
   t.notMatch(lines.join('\n'), /SCTP/);
-  t.match([...table.shortfalls()], [{ text: /^SCTP is not served/ }], 'ranges are for addresses of load balancers');
+  t.match([...table.limitations()], [{ text: /^SCTP is not served/ }], 'ranges are for addresses of load balancers');
   const [head, ...rest] = ask('203.0.113.1', '10.96.0.10:80/TCP');
   t.match(head, /forwarded to one of 3 endpoints, with the source that the platform gives it/);
   t.match(rest.join('\n'), /masquerade +as the platform does it/);
@@ -137,7 +137,7 @@ t.test('an address has no more endpoints than the platform has for it, which is 
   t.same(endpointsOf({ lines }, '10.96.0.10:80/TCP').length, 3);
   t.same(endpointsOf({ lines }, '192.0.2.9:80/TCP'), ['10.0.0.1:80', '10.0.1.1:80']);
   t.match(
-    [...table.shortfalls()].map(({ text }) => text),
+    [...table.limitations()].map(({ text }) => text),
     [/^of 3 endpoints 2 get connections: .*direct server return$/],
   );
   t.match(ask('203.0.113.1', '192.0.2.9:80/TCP').join('\n'), /198\.51\.100\.1:80.*this platform has no more/);

@@ -44,7 +44,7 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
 }
 
 function plan(service: string, frontends: readonly FrontendPlan[], fields: Partial<ServicePlan> = {}): ServicePlan {
-  const nothing = { hairpinAddresses: [], ownEndpoints: [], healthCheck: null, shortfalls: [] };
+  const nothing = { hairpinAddresses: [], ownEndpoints: [], healthCheck: null, limitations: [] };
   return { service, family: 'IPv4', creationTime: 0, frontends, ...nothing, ...fields };
 }
 

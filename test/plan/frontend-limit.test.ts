@@ -51,8 +51,8 @@ t.test(
     );
     const all = plan(text, { frontends: 10, entries: 1 });
     t.equal(all.frontends.length, 10);
-    t.same(all.shortfalls, []);
-    t.same(plan(text, { frontends: 9, entries: 1 }).shortfalls, [
+    t.same(all.limitations, []);
+    t.same(plan(text, { frontends: 9, entries: 1 }).limitations, [
       {
         family: 'IPv4',
         cause: 'limit',
@@ -160,7 +160,7 @@ t.test('planning costs what is kept, whatever is asked for', (t) => {
   const text = { ports: ports(6000), externalIPs: externals(20_000) };
   const planned = plan(text, { frontends: 100, entries: 1000 });
   t.equal(planned.frontends.length, 100);
-  t.match(planned.shortfalls, [
+  t.match(planned.limitations, [
     { text: '120005900 of 120006000 frontends (ports × addresses) are left out: over the limits of one Service' },
   ]);
   t.end();

@@ -121,7 +121,7 @@ t.test('a status in words', (t) => {
         pendingFrontends: 4,
         conflicts: ['conflict: one'],
         conflictsSeconds: 63,
-        shortfalls: ['not on this platform: one'],
+        serviceLimitations: ['not on this platform: one'],
         limitations: ['attempts wait'],
         fullAffinity: ['no room for session affinity: one'],
         removedEndpoints: { connections: 5, endpoints: 2, limitation: 'EPERM' },

@@ -6,7 +6,7 @@ import { nodeFacts, type NodeFacts } from '../../../src/plan/facts.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
 import { examineEndpoints, type EndpointVerdict } from '../../../src/plan/examine.js';
 import { localPolicies } from '../../../src/plan/service-plan.js';
-import { KIND_NAMES, printHolder, printShortfall } from '../../../src/plan/text.js';
+import { KIND_NAMES, printHolder, printLimitation } from '../../../src/plan/text.js';
 import type { Conflict as PlannedConflict, FrontendPlan } from '../../../src/plan/types.js';
 import type { EndpointSliceRow, ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
@@ -74,7 +74,7 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
     endpoints: tables.flatMap(({ family }) => groupsOf(running, family, key, service)),
     slices: slices.slice(0, ROWS).map(describeSlice),
     sliceCount: slices.length,
-    shortfalls: tables.flatMap((table) => (table.plan(key)?.shortfalls ?? []).map(printShortfall)),
+    limitations: tables.flatMap((table) => (table.plan(key)?.limitations ?? []).map(printLimitation)),
     leftOut: leftOutOf(running, key),
     unplanned: tables.flatMap(({ family, unplanned }) => {
       const reason = unplanned.get(key);

@@ -51,7 +51,7 @@ export class ServiceProblems {
     for (const { table } of this.running.families) {
       const plan = table.plan(key);
       if (plan === undefined) continue;
-      if (plan.shortfalls.length > 0) (found ??= new Set()).add('limitation');
+      if (plan.limitations.length > 0) (found ??= new Set()).add('limitation');
       for (const frontend of plan.frontends) {
         if ((frontend.localEndpoints ?? frontend.endpoints).count > 0) continue;
         (found ??= new Set()).add(this.withoutEndpoints(key, frontend));

@@ -204,7 +204,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
       { ...group, policy: 'Cluster', applies: 'from pods and this node', reasons },
       { ...group, policy: 'Local', applies: 'from outside', used: 1, reasons },
     ],
-    ...{ portCount: 1, frontendCount: 3, sliceCount: 1, shortfalls: [] },
+    ...{ portCount: 1, frontendCount: 3, sliceCount: 1, limitations: [] },
     leftOut: key.endsWith('service-00003') ? [`EndpointSlice x: endpoints[0].addresses[0]: ${MARKUP}`] : [],
     slices: [{ name: `${name}-abc12`, family: 'IPv4', endpoints: 4, ports: ['https 8443/TCP'] }],
     unplanned: [],

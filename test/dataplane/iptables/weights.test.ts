@@ -62,7 +62,7 @@ t.test('a restart changes nothing; weights come, change and go', async (t) => {
 
 t.test('hashing is a limitation', async (t) => {
   const rig = await started(web({ balance: { by: 'address', unreadable: [] } }), pods('a', 2, 1));
-  const [shortfall] = [...rig.table.shortfalls()];
-  t.match(shortfall, { cause: 'mode', text: /balance hash=address without effect/ });
+  const [limitation] = [...rig.table.limitations()];
+  t.match(limitation, { cause: 'mode', text: /balance hash=address without effect/ });
   t.same(await rig.difference(), []);
 });

@@ -77,7 +77,7 @@ t.test('hashing is by a scheduler of its own, of the address or with the port', 
       const { state } = virtual(rig);
       t.equal(state.scheduler, 'mh');
       t.equal((state.flags & IPVS_FLAGS.scheduler2) !== 0, by === 'address-port', `${scheduler}, ${by}`);
-      t.same([...rig.table.shortfalls()], []);
+      t.same([...rig.table.limitations()], []);
     }
 });
 

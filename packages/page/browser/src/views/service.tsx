@@ -56,7 +56,7 @@ export function ServicePane({ serviceKey, onClose }: Properties): JSX.Element {
 }
 
 function Service({ of: service, version }: { readonly of: ServiceDetail; readonly version: number }): JSX.Element {
-  const { unplanned, nothing, shortfalls, leftOut, portCount, slices, sliceCount } = service;
+  const { unplanned, nothing, limitations, leftOut, portCount, slices, sliceCount } = service;
   return (
     <>
       {unplanned.map(({ family, reason }) => (
@@ -64,7 +64,7 @@ function Service({ of: service, version }: { readonly of: ServiceDetail; readonl
           Cannot be planned for {family}, and stays as it was: {reason}
         </Trouble>
       ))}
-      {shortfalls.map((text) => (
+      {limitations.map((text) => (
         <Trouble key={text}>{text}</Trouble>
       ))}
       {leftOut.map((text) => (

@@ -12,7 +12,7 @@ export const RANGES_WITHOUT_EFFECT = 'loadBalancerSourceRanges have no effect: t
  * @param otherPorts of endpoints that are left out.
  * @param unlimited the port's frontends with all endpoints that would serve, in the same order.
  */
-export function shortfallsOf(
+export function limitationsOf(
   { loadBalancerSourceRanges }: Pick<ServiceRow, 'loadBalancerSourceRanges'>,
   { protocol }: Pick<ServicePortRow, 'protocol'>,
   frontends: readonly FrontendPlan[],
