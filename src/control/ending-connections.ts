@@ -119,7 +119,7 @@ export class EndingConnections {
       return;
     }
     // What a source could not read may still be in a slice.
-    if (this.isRunning || table.gaps) return;
+    if (this.isRunning || table.unsynced) return;
     const dueAt = this.dueAt;
     if (dueAt === null) return;
     if (dueAt > now) {

@@ -67,7 +67,7 @@ export class OwnNode {
       node: (name) => (name === nodeName ? known : snapshot.node(name)),
       serviceCIDRs: () => snapshot.serviceCIDRs(),
       ready: snapshot.ready,
-      gaps: snapshot.gaps,
+      unsynced: snapshot.unsynced,
     };
   }
 

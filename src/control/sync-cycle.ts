@@ -145,7 +145,7 @@ export class SyncCycle {
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
     const { observers, progress, store, health } = this.parts;
     const { ready } = store.snapshot;
-    health.onsets.note('gaps', store.snapshot.gaps);
+    health.onsets.note('unsynced', store.snapshot.unsynced);
     progress.committed(edits, ready, receivedAt);
     observers.committed({ edits, receivedAt, ready, families: progress.families.map(({ family }) => family) });
     for (const family of this.families) family.committed(edits);
@@ -336,7 +336,7 @@ export class SyncCycle {
 
   private takeOver(mode: CycleMode): void {
     // What another mode left may still forward what the plan does not know yet.
-    if (this.families.some(({ table }) => table.gaps)) return;
+    if (this.families.some(({ table }) => table.unsynced)) return;
     void mode.takeover.proceed().then((pass) => {
       if (pass === null) return;
       // For the next mode there is another pass.

@@ -93,11 +93,11 @@ export class Reconciler<Listing> implements FamilyDataplane {
       for (const key of change.frontends) if (table.frontend(key) !== undefined) this.gone.delete(key);
     driver.desire(table, change);
     this.noteFlows(change);
-    if (this.keeps && !table.gaps) this.release(table);
+    if (this.keeps && !table.unsynced) this.release(table);
     // A failure from here on makes the next sync look for itself.
     this.isKnown = isKnown && driver.replaces;
     const isListed = !isKnown || (isAsked && (this.differs || !(await driver.isUntouched())));
-    let scope: SyncScope = { table, change, full: isListed, isFirst: this.isFirst, keeps: table.gaps };
+    let scope: SyncScope = { table, change, full: isListed, isFirst: this.isFirst, keeps: table.unsynced };
     if (isListed) await this.list(scope);
     this.noteGone(table);
     // Until a change is sent nothing is waited for: what has nothing to do with it would have its turn before.

@@ -18,7 +18,7 @@ export interface ProcessStatus {
   /** Every source has said all it knew at its start. */
   readonly ready: boolean;
   /** Something could not be read yet: what is not known is left alone. */
-  readonly gaps: boolean;
+  readonly unsynced: boolean;
   readonly sources: readonly SourceState[];
   /** Milliseconds since a packet last came from the API server; null: there is no connection, or the platform does not tell. */
   readonly apiHeardMs: number | null;
@@ -27,8 +27,8 @@ export interface ProcessStatus {
   readonly nodeEligible: boolean | null;
   /** Since when the node is not to be sent to, in seconds; null: it is. */
   readonly ineligibleSeconds: number | null;
-  /** Since when there are gaps, in seconds; null: there are none. */
-  readonly gapsSeconds: number | null;
+  /** Since when some sources are unsynced, in seconds; null: all are synced. */
+  readonly unsyncedSeconds: number | null;
   /** Sysctls that are not what they should be. */
   readonly sysctls: readonly { readonly problem: string; readonly sinceSeconds: number }[];
   /** Since when a change waits; null: none does. */
@@ -99,14 +99,14 @@ export interface FamilyState {
 
 /** A status for people. */
 export function printStatus(status: ProcessStatus): string[] {
-  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, held, refusedConfiguration, memory } =
+  const { version, release, pid, mode, node, ready, unsynced, healthy, pendingMs, held, refusedConfiguration, memory } =
     status;
   const { clientCertificate } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
     `${healthy ? 'healthy' : 'NOT healthy'}${printWarnings(status)}${printEligible(status)}`,
     ...status.observations.flatMap(printObservation).map((line) => `  ${line}`),
-    `sources: ${ready ? 'all read' : 'still reading'}${gaps ? `, with gaps${printFor(status.gapsSeconds)}: what could not be read is left alone` : ''}`,
+    `sources: ${ready ? 'all read' : 'still reading'}${unsynced ? `, some unsynced${printFor(status.unsyncedSeconds)}: what could not be read is left alone` : ''}`,
     ...status.sources.map(printSource),
     ...(status.apiHeardMs === null ? [] : [`API server: last heard of ${printSeconds(status.apiHeardMs / 1000)} ago`]),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,

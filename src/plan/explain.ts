@@ -141,7 +141,7 @@ export function explain(
   notes.push(...aboutUnplanned(snapshot, table, trace.frontend, destination));
   notes.push(...balanceNotes(table, frontend));
   notes.push(...resetNotes(snapshot, settings, frontend));
-  if (table.gaps) notes.push('the sources could not read everything yet: what is missing here may be wanted');
+  if (table.unsynced) notes.push('the sources could not read everything yet: what is missing here may be wanted');
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
   return {
     family: table.family,

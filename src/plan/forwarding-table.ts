@@ -36,7 +36,7 @@ interface Claim {
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
-  gaps = false;
+  unsynced = false;
   /** Services that could not be planned, and why: the table has their former state. */
   readonly unplanned = new Map<ObjectKey, string>();
   /** Services whose change is left to a later plan: the table has their former state. */

@@ -94,8 +94,8 @@ export class Planner {
     for (const family of FAMILIES) {
       const table = this.tables[family];
       const queue = this.queues[family];
-      const isWhole = table.gaps || snapshot.gaps;
-      table.gaps = snapshot.gaps;
+      const isWhole = table.unsynced || snapshot.unsynced;
+      table.unsynced = snapshot.unsynced;
       const everything = stale || !sameFacts(family, facts, before);
       const owed = [...table.unplanned.keys()];
       table.unplanned.clear();

@@ -199,7 +199,7 @@ export interface FamilyTable {
   readonly family: Family;
   readonly node: NodePlan;
   /** Not all that is wanted is known: what is here is wanted, but what is not here may be too. */
-  readonly gaps: boolean;
+  readonly unsynced: boolean;
   frontend(key: FrontendKey): FrontendPlan | undefined;
   frontends(): Iterable<FrontendPlan>;
   /** Cluster IPs that some Service holds, independent of its ports. */

@@ -37,7 +37,7 @@ export interface FamilyStatus {
  * timers; a late change is noticed by asking.
  */
 export class HealthState {
-  /** When reasons began that nothing else remembers: `node`, `gaps`, `configuration`, `sysctl TEXT`, `unplanned FAMILY`, `conflict FAMILY`. */
+  /** When reasons began that nothing else remembers: `node`, `unsynced`, `configuration`, `sysctl TEXT`, `unplanned FAMILY`, `conflict FAMILY`. */
   readonly onsets: Onsets;
   private eligible: boolean | null = null;
   private wrongSysctls: readonly string[] = [];

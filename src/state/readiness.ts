@@ -1,10 +1,10 @@
 /** Which sources have registered, and which of them have reported complete. */
 export class Readiness {
-  private readonly sources: { readonly name: string; complete: boolean; gaps: boolean }[] = [];
+  private readonly sources: { readonly name: string; complete: boolean; unsynced: boolean }[] = [];
 
   /** Returns the source's number, counted from 0 in the order of registration. */
   register(name: string): number {
-    this.sources.push({ name, complete: false, gaps: false });
+    this.sources.push({ name, complete: false, unsynced: false });
     return this.sources.length - 1;
   }
 
@@ -13,14 +13,14 @@ export class Readiness {
     if (entry !== undefined) entry.complete = true;
   }
 
-  setGaps(source: number, present: boolean): void {
+  setUnsynced(source: number, present: boolean): void {
     const entry = this.sources[source];
-    if (entry !== undefined) entry.gaps = present;
+    if (entry !== undefined) entry.unsynced = present;
   }
 
   /** Whether any source knows that it could not read everything. */
-  get gaps(): boolean {
-    return this.sources.some((source) => source.gaps);
+  get unsynced(): boolean {
+    return this.sources.some((source) => source.unsynced);
   }
 
   get ready(): boolean {

@@ -17,7 +17,7 @@ export interface Snapshot {
   /** Every registered source has reported complete, and there is one. Until then absence means nothing. */
   readonly ready: boolean;
   /** A source could not read something of which it has no earlier version: absence does not mean removal. */
-  readonly gaps: boolean;
+  readonly unsynced: boolean;
 }
 
 /** What changed since changes were last taken. */

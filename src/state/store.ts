@@ -62,10 +62,10 @@ export class Store implements Writer {
         this.readiness.complete(number);
         if (this.readiness.ready !== before) this.notify(NO_EDITS);
       },
-      gaps: (present) => {
-        const before = this.readiness.gaps;
-        this.readiness.setGaps(number, present);
-        if (this.readiness.gaps !== before) this.notify(NO_EDITS);
+      unsynced: (present) => {
+        const before = this.readiness.unsynced;
+        this.readiness.setUnsynced(number, present);
+        if (this.readiness.unsynced !== before) this.notify(NO_EDITS);
       },
     };
   }
@@ -115,8 +115,8 @@ export class Store implements Writer {
       get ready() {
         return readiness.ready;
       },
-      get gaps() {
-        return readiness.gaps;
+      get unsynced() {
+        return readiness.unsynced;
       },
     };
   }

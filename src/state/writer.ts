@@ -26,5 +26,5 @@ export interface SourceWriter {
    * Whether there is something that the source could not read and of which it has no earlier version. While this holds, what the kernel holds
    * and the plan does not may still be wanted, so it stays. To be called before `complete`.
    */
-  gaps(present: boolean): void;
+  unsynced(present: boolean): void;
 }

@@ -40,8 +40,8 @@ class Scene {
     ]);
   }
 
-  gaps(present: boolean): void {
-    this.writer.gaps(present);
+  unsynced(present: boolean): void {
+    this.writer.unsynced(present);
   }
 
   sync(full = false): ReturnType<Reconciler<ToyTable | null>['apply']> {
@@ -96,7 +96,7 @@ t.test('losses are reported once, with the sync that has repaired them', async (
 t.test('what the plan does not name stays while sources are not synced, through failures and listings', async (t) => {
   const before = await started(WEB, OTHER);
   const scene = new Scene(before.kernel);
-  scene.gaps(true);
+  scene.unsynced(true);
   scene.commit([]);
   await scene.sync();
   t.same(await scene.held(), [WEB_KEY, OTHER_KEY]);
@@ -107,7 +107,7 @@ t.test('what the plan does not name stays while sources are not synced, through 
   scene.commit([], gone('web'));
   await scene.sync();
   t.same(await scene.held(), [OTHER_KEY], 'what the plan did name goes when the plan says so');
-  scene.gaps(false);
+  scene.unsynced(false);
   const { full, flows } = await scene.sync();
   t.same([full, flows, await scene.held()], [false, 'all', []], 'without another listing');
 });

@@ -172,7 +172,7 @@ t.test('status', async (t) => {
     mode: 'nftables',
     node: NODE_NAME,
     ready: true,
-    gaps: false,
+    unsynced: false,
     healthy: true,
     nodeEligible: true,
     pendingMs: null,

@@ -40,8 +40,8 @@ class Scene {
     this.writer.apply([{ type: 'remove', ref: { kind: 'Service', namespace: 'default', name } }]);
   }
 
-  gaps(): void {
-    this.writer.gaps(true);
+  unsynced(): void {
+    this.writer.unsynced(true);
     this.plan();
   }
 
@@ -291,7 +291,7 @@ t.test('addresses that are not served', (t) => {
   t.end();
 });
 
-t.test('conflicts, affinity, gaps, Services that are gone', (t) => {
+t.test('conflicts, affinity, unsynced sources, Services that are gone', (t) => {
   const older: ServiceRow = service('older', {
     clusterIPs: ['10.96.0.11'],
     externalIPs: ['198.51.100.1'],
@@ -303,7 +303,7 @@ t.test('conflicts, affinity, gaps, Services that are gone', (t) => {
   ]);
   t.same(scene.say('external', CLUSTER_IP, 'affinity'), ['by client address, for 30 s']);
   t.same(scene.say('external', '198.51.100.1:80', 'affinity'), []);
-  scene.gaps();
+  scene.unsynced();
   t.match(scene.say('external', CLUSTER_IP, 'note'), [/could not read everything/]);
   scene.remove('web');
   t.match(scene.ask('external', CLUSTER_IP), { frontend: { servicePort: 'default/web' }, policy: null, endpoints: [] });

@@ -28,20 +28,20 @@ t.test('a manifest that cannot be read at the start is an unsynced source until 
   const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
   const { snapshot } = rig.writer.store;
   await rig.ready();
-  t.ok(snapshot.gaps, 'known as soon as the rest is');
+  t.ok(snapshot.unsynced, 'known as soon as the rest is');
   writeFileSync(at('broken.yaml'), serviceYaml('broken'));
   await rig.shows('broken:80 good:80');
-  t.ok(snapshot.gaps, 'the other is still there');
+  t.ok(snapshot.unsynced, 'the other is still there');
   writeFileSync(at('bad.yaml'), serviceYaml('bad'));
   await rig.shows('bad:80 broken:80 good:80');
-  t.notOk(snapshot.gaps);
+  t.notOk(snapshot.unsynced);
   writeFileSync(at('bad.yaml'), serviceYaml('bad', 'x'));
   await eventually(() => rig.errors().length > 2, 'the new problem');
-  t.notOk(snapshot.gaps, 'its last good version is held');
+  t.notOk(snapshot.unsynced, 'its last good version is held');
   writeFileSync(at('new.yaml'), 'a: [');
-  await eventually(() => snapshot.gaps, 'a gap');
+  await eventually(() => snapshot.unsynced, 'an unsynced source');
   unlinkSync(at('new.yaml'));
-  await eventually(() => !snapshot.gaps, 'no gap');
+  await eventually(() => !snapshot.unsynced, 'all sources synced');
 });
 
 t.test('a file that is broken keeps its objects and is reported once', async (t) => {

@@ -44,8 +44,8 @@ export abstract class FamilyRig<Kernel, Process extends FamilyDataplane> {
   }
 
   /** Whether the source could not read something from its start on. */
-  gaps(present: boolean): void {
-    this.writer.gaps(present);
+  unsynced(present: boolean): void {
+    this.writer.unsynced(present);
   }
 
   configure(settings: Partial<PlanSettings>): void {

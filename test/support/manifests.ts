@@ -31,8 +31,8 @@ export class CountingWriter implements Writer {
         this.completed++;
         writer.complete();
       },
-      gaps: (present) => {
-        writer.gaps(present);
+      unsynced: (present) => {
+        writer.unsynced(present);
       },
     };
   }

@@ -80,7 +80,7 @@ export interface HealthReason {
   /** Stable, for telling reasons apart. */
   readonly kind:
     | 'reading' // sources have not reported all objects
-    | 'gaps' // something could not be read
+    | 'unsynced' // something could not be read
     | 'held' // changes are held back on purpose
     | 'not-synced' // a family was never synced
     | 'late' // a change waits too long

@@ -114,13 +114,13 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
             since(running, 'node'),
           ),
         ]),
-    ...(snapshot.gaps
+    ...(snapshot.unsynced
       ? [
           reason(
             'warning',
-            'gaps',
+            'unsynced',
             'some sources could not be read yet: rules of what they may hold stay',
-            since(running, 'gaps'),
+            since(running, 'unsynced'),
           ),
         ]
       : []),

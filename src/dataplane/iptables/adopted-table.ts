@@ -4,7 +4,7 @@ import type { HeldRules } from './read-back.js';
 import type { Changes, TableView } from '../table-view.js';
 
 /**
- * A family's table, with what the kernel has beyond it while the table has unsynced sources: see {@link FamilyTable.gaps}.
+ * A family's table, with what the kernel has beyond it while the table has unsynced sources: see {@link FamilyTable.unsynced}.
  */
 export class AdoptedTable implements TableView {
   private readonly adoptedFrontends = new Map<FrontendKey, FrontendPlan>();

@@ -366,8 +366,8 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
 const UNKNOWN: IsTouched = () => Promise.resolve(false);
 
 /** The chains whose rules themselves are needed at a start. */
-function textsToRead({ gaps }: FamilyTable): readonly string[] {
-  return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
+function textsToRead({ unsynced }: FamilyTable): readonly string[] {
+  return unsynced ? ['KUBE-'] : DISPATCH_PREFIXES;
 }
 
 function hookOperations(

@@ -67,7 +67,7 @@ export function withLastGood(previous: Objects, content: Content): Objects {
  *
  * @param objects what is held after this reading, @param before whether there was no earlier reading, or one that was incomplete.
  */
-export function hasGap(content: Content, objects: Objects, before: boolean): boolean {
+export function isUnsynced(content: Content, objects: Objects, before: boolean): boolean {
   return (content.unidentified && before) || [...content.invalid].some((key) => !objects.has(key));
 }
 

@@ -5,7 +5,7 @@ import { errorCode, messageOf } from '../../base/error-message.js';
 import { identityOf } from '../../base/file-text.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
-import { hasGap, readContent, withLastGood, type Content } from './content.js';
+import { isUnsynced, readContent, withLastGood, type Content } from './content.js';
 import { readManifest, type Reading } from './file-reading.js';
 import {
   changesElsewhere,
@@ -31,10 +31,10 @@ interface KnownFile {
   /** A state of the file that looks unfinished, waiting to last. */
   doubtful: { readonly identity: string; readonly since: number } | null;
   /** Something in it was never read: it was unreadable from the first look on. */
-  gap: boolean;
+  unsynced: boolean;
 }
 
-const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, doubtful: null, gap: false };
+const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, doubtful: null, unsynced: false };
 
 /** A poll looks at no more links than that; where a directory has more, it looks at everything. */
 const MAX_LINKS = 32;
@@ -148,7 +148,7 @@ export class FileLocation implements ManifestLocation {
     this.type = listing.type;
     this.surroundings.problems.report(`${this.path} (duplicates)`, this.claims.duplicates());
     const changes = this.claims.takeChanges();
-    this.surroundings.writer.gaps([...this.known.values()].some(({ gap }) => gap));
+    this.surroundings.writer.unsynced([...this.known.values()].some(({ unsynced }) => unsynced));
     if (changes.length > 0) this.surroundings.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;
@@ -180,7 +180,7 @@ export class FileLocation implements ManifestLocation {
         this.forget(name, path, known);
         return;
       }
-      if (known === undefined) this.known.set(name, { ...UNREAD, gap: true });
+      if (known === undefined) this.known.set(name, { ...UNREAD, unsynced: true });
       else known.reading = null;
       this.surroundings.problems.report(path, [this.problem(path, `cannot be read: ${messageOf(error)}`)]);
     }
@@ -201,7 +201,7 @@ export class FileLocation implements ManifestLocation {
     file.reading = reading;
     file.doubtful = null;
     const objects = withLastGood(this.claims.objectsOf(name), content);
-    file.gap = hasGap(content, objects, neverRead || file.gap);
+    file.unsynced = isUnsynced(content, objects, neverRead || file.unsynced);
     this.claims.replace(name, objects);
     this.surroundings.problems.report(path, content.problems);
   }

@@ -73,7 +73,7 @@ class Collector implements SourceWriter, ProblemSink {
   }
 
   /** Nothing to do: the problems report unreadable objects. */
-  gaps(): void {
+  unsynced(): void {
     return;
   }
 

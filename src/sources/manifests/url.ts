@@ -3,7 +3,7 @@ import { cutMessage } from '../../base/outside-text.js';
 import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
-import { hasGap, readContent, withLastGood } from './content.js';
+import { isUnsynced, readContent, withLastGood } from './content.js';
 import { httpGet, type HttpAnswer } from './http-get.js';
 import { Pacer } from './pacer.js';
 import type { ManifestLocation, Surroundings } from './source.js';
@@ -17,7 +17,7 @@ export class UrlLocation implements ManifestLocation {
   private validators: { readonly etag: string | null; readonly lastModified: string | null } | null = null;
   private complete = false;
   /** The body has something that was never read. */
-  private gap = false;
+  private unsynced = false;
 
   constructor(
     private readonly source: UrlSource,
@@ -88,7 +88,7 @@ export class UrlLocation implements ManifestLocation {
       return 'answered with nothing that can be read';
     this.validators = { etag: answer.etag, lastModified: answer.lastModified };
     const objects = withLastGood(this.claims.objectsOf(name), content);
-    this.gap = hasGap(content, objects, !this.complete || this.gap);
+    this.unsynced = isUnsynced(content, objects, !this.complete || this.unsynced);
     this.claims.replace(name, objects);
     this.commit();
     return null;
@@ -96,7 +96,7 @@ export class UrlLocation implements ManifestLocation {
 
   private commit(): void {
     const changes = this.claims.takeChanges();
-    this.surroundings.writer.gaps(this.gap);
+    this.surroundings.writer.unsynced(this.unsynced);
     if (changes.length > 0) this.surroundings.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;

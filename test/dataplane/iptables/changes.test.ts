@@ -6,7 +6,7 @@ import type { Row } from '../../../src/state/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 import { web, endpoints, cluster } from './cluster.js';
 
-/** What a change writes, what large clusters look like, and what becomes of failures, damage, restarts and gaps. */
+/** What a change writes, what large clusters look like, and what becomes of failures, damage, restarts and unsynced sources. */
 
 const UDP = [{ port: 53, protocol: 'UDP' }] as const;
 const DNS = [
@@ -108,7 +108,7 @@ const REFUSING: readonly (readonly [number, Parameters<typeof service>[1]])[] = 
 ];
 
 t.test('after a restart, too, what was refused is let go of once it is translated', async (t) => {
-  for (const gaps of [false, true]) {
+  for (const unsynced of [false, true]) {
     for (const before of [[], ['10.0.9.1']]) {
       const rig = new Rig();
       rig.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, ...before))]);
@@ -119,12 +119,12 @@ t.test('after a restart, too, what was refused is let go of once it is translate
       t.ok(held.length > 5);
 
       const late = new Rig(rig.kernel);
-      late.gaps(gaps);
+      late.unsynced(unsynced);
       late.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, ...before))]);
       t.equal((await late.sync()).transactions, 0, 'nothing happened, nothing is sent');
 
       const last = new Rig(rig.kernel);
-      last.gaps(gaps);
+      last.unsynced(unsynced);
       last.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, '10.1.9.1'))]);
       const seen: (readonly string[])[] = [];
       rig.kernel.onRestored = () => seen.push(refusals());
@@ -319,11 +319,11 @@ t.test('frontends of datagrams that are gone are told until their flows are', as
   t.same(rig.dataplane.goneFlows(), new Set());
 });
 
-t.test('with gaps in the plan what it does not name stays, until the gaps go', async (t) => {
+t.test('with unsynced sources, rules that the plan lacks stay until all sources are synced', async (t) => {
   const rig = await cluster(70, 2);
   const held = rig.kernel.chains('nat').length;
   const late = new Rig(rig.kernel);
-  late.gaps(true);
+  late.unsynced(true);
   late.commit([...NODE_ROWS, web(1), endpoints(1, 3)]);
   const first = await late.sync();
   t.equal(first.transactions, 1);
@@ -335,7 +335,7 @@ t.test('with gaps in the plan what it does not name stays, until the gaps go', a
     held - 2,
     'its chain and its leaf: what the plan did name goes when it says so',
   );
-  late.gaps(false);
+  late.unsynced(false);
   await late.sync(true);
   t.same(await late.difference(), []);
   t.notOk(rig.kernel.chains('nat').some((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name)));

@@ -9,7 +9,7 @@ import { OBJECT_BYTES } from '../../support/fake-ipvs/faults.js';
 import type { FakeService } from '../../support/fake-ipvs/virtual-servers.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
-/** What a change sends and in which order, and what becomes of connections, restarts, damage, refusals and gaps. */
+/** What a change sends and in which order, and what becomes of connections, restarts, damage, refusals and unsynced sources. */
 
 function web(index: number, fields: Parameters<typeof service>[1] = {}): Row {
   return service(`web-${index}`, { clusterIPs: [`10.96.${index >> 8}.${index & 0xff}`], ...fields });
@@ -436,19 +436,19 @@ t.test('whatever call fails, and whenever the process ends, the next makes up fo
   t.ok(calls > 60, `${calls} calls failed`);
 });
 
-t.test('while the plan has gaps, what it does not name stays', async (t) => {
+t.test('while sources are unsynced, rules that the plan lacks stay', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1']), web(1), endpoints(1, ['10.1.0.1'])]);
   await rig.sync();
   const successor = new Rig(rig.kernel);
-  successor.gaps(true);
+  successor.unsynced(true);
   successor.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.9'])]);
   t.same(await successor.during(() => successor.sync()), [
     'ipvsadm -a -t 10.96.0.0:80 -r 10.0.0.9:80 -m -w 1',
     'ipvsadm -e -t 10.96.0.0:80 -r 10.0.0.1:80 -m -w 0',
   ]);
   t.ok(virtual(rig, '10.96.0.1:80'));
-  successor.gaps(false);
+  successor.unsynced(false);
   await successor.sync();
   t.notOk(virtual(rig, '10.96.0.1:80'));
   t.same(await successor.difference(), []);

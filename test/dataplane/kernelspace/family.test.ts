@@ -93,7 +93,7 @@ t.test('at a start what nobody owns goes, and what is of others stays', async (t
   t.ok(hns.endpoints.has(near), 'pods are not ours');
 });
 
-t.test('while the sources have gaps what they do not name stays, and goes in steps', async (t) => {
+t.test('while sources are unsynced, load balancers that the plan lacks stay, and go in steps', async (t) => {
   const many = Array.from({ length: 150 }, (_, index) => [
     service(`s${index}`, { clusterIPs: [`10.96.1.${index}`] }),
     pods(`s${index}`, '10.0.1.1'),
@@ -101,10 +101,10 @@ t.test('while the sources have gaps what they do not name stays, and goes in ste
   const rig = await started(many);
   const other = new Rig(rig.kernel);
   other.commit(NODE_ROWS);
-  other.gaps(true);
+  other.unsynced(true);
   await other.sync();
   t.equal(rig.kernel.hns.loadBalancers.size, 150);
-  other.gaps(false);
+  other.unsynced(false);
   const { dueAt } = await other.sync();
   t.equal(rig.kernel.hns.loadBalancers.size, 50);
   t.equal(dueAt, 0, 'the next step comes at once');

@@ -54,7 +54,7 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
     table: {
       family: table.family,
       node: table.node,
-      gaps: table.gaps,
+      unsynced: table.unsynced,
       frontend: (key) => count(table.frontend(key)),
       frontends: () => {
         throw new Error('every frontend was asked for');

@@ -23,8 +23,8 @@ export class RecordedSource implements SourceWriter {
     this.completed++;
   }
 
-  gaps(): void {
-    throw new Error('this source has no gaps');
+  unsynced(): void {
+    throw new Error('this source is read as a whole');
   }
 
   /** `+name` and `-name` per change, for each commit since the last call; commits without a change are left out. */

@@ -14,7 +14,7 @@ import { TOY_TRAITS } from './traits.js';
 
 /** One family's table as the toy's kernel holds it: a copy of the plan's, and datagram frontends that are gone while flows of theirs may be left. */
 export class ToyTable implements FamilyTable {
-  readonly gaps = false;
+  readonly unsynced = false;
   readonly family: Family;
   readonly node: NodePlan;
   readonly clusterAddresses: ReadonlySet<IPAddress>;

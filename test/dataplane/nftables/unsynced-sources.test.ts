@@ -23,7 +23,7 @@ async function restarted(): Promise<Rig> {
   before.commit([...NODE_ROWS, ...A, ...B]);
   await before.sync();
   const rig = new Rig(before.kernel);
-  rig.gaps(true);
+  rig.unsynced(true);
   rig.commit([...NODE_ROWS, ...A]);
   return rig;
 }
@@ -40,7 +40,7 @@ t.test('frontends that the plan does not name stay until all sources are synced'
   );
   await rig.sync(true);
   t.same(await rig.difference(), kept, 'a full check leaves it alone too');
-  rig.gaps(false);
+  rig.unsynced(false);
   await rig.sync();
   t.same(await rig.difference(), []);
 });
@@ -49,13 +49,13 @@ t.test('what is read later is taken over as it is', async (t) => {
   const rig = await restarted();
   await rig.sync();
   rig.commit(B);
-  rig.gaps(false);
+  rig.unsynced(false);
   const sent = await rig.during(() => rig.sync());
   t.equal(sent.length, 0);
   t.same(await rig.difference(), []);
 });
 
-t.test('what this process itself was told to remove goes in spite of gaps', async (t) => {
+t.test('a removal that this process received is carried out although sources are unsynced', async (t) => {
   const rig = await restarted();
   await rig.sync();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'a' }]);
