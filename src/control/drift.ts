@@ -35,7 +35,7 @@ export class Drift {
   /** Taken by a check that has not ended. */
   private readonly underCheck = new Map<Family, Suspicion>();
   /** Time that checks took, less what has been earned back since. */
-  private readonly debts = new Map<Family, { readonly ms: number; readonly at: number }>();
+  private readonly spent = new Map<Family, { readonly ms: number; readonly at: number }>();
   private auditAt = -Infinity;
   private auditAsked = false;
 
@@ -51,7 +51,7 @@ export class Drift {
     const open = this.suspicions.get(family);
     if (open?.hasFailed === false) return;
     const now = this.options.clock.now();
-    const checkAt = Math.max(now + DEBOUNCE_MS, now + (this.debt(family, now) - ALLOWANCE_MS) / SHARE);
+    const checkAt = Math.max(now + DEBOUNCE_MS, now + (this.spentMs(family, now) - ALLOWANCE_MS) / SHARE);
     // The loop's own retry may come before.
     this.suspicions.set(family, { since: now, checkAt, ...open, hasFailed: false });
     if (open === undefined) this.options.onSuspicion(family, process);
@@ -73,7 +73,7 @@ export class Drift {
     if (suspicion === undefined) return null;
     this.underCheck.delete(family);
     const now = this.options.clock.now();
-    this.debts.set(family, { ms: this.debt(family, now) + now - startedAt, at: now });
+    this.spent.set(family, { ms: this.spentMs(family, now) + now - startedAt, at: now });
     if (succeeded) return now - suspicion.since;
     // The loop tries again, ever more rarely, and at once when something more is heard: it may be what was lacking.
     if (!this.suspicions.has(family)) this.suspicions.set(family, { ...suspicion, hasFailed: true });
@@ -95,8 +95,8 @@ export class Drift {
     });
   }
 
-  private debt(family: Family, now: number): number {
-    const debt = this.debts.get(family);
-    return debt === undefined ? 0 : Math.max(0, debt.ms - SHARE * (now - debt.at));
+  private spentMs(family: Family, now: number): number {
+    const spentMs = this.spent.get(family);
+    return spentMs === undefined ? 0 : Math.max(0, spentMs.ms - SHARE * (now - spentMs.at));
   }
 }

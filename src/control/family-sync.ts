@@ -56,7 +56,7 @@ export interface FamilySyncParts {
   readonly log: Log;
   readonly clock: Clock;
   /** Who was seen changing the family's rules since they were last compared; null: unknown, or none. */
-  readonly culprit: () => string | null;
+  readonly author: () => string | null;
   /** The time has come for a sync although nothing changed: what is quarantined is tried again, or the dataplane asked for it. */
   readonly onDue: () => void;
 }
@@ -158,7 +158,7 @@ export class FamilySync {
     observers.syncBegan(family, full);
     try {
       const report = await observers.during('apply', family, () => dataplane.apply(table, change, { full }));
-      this.flows.owe(report.flows);
+      this.flows.addPending(report.flows);
       if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
       this.syncServiceHealth();
       this.parts.conflicts.update(table);
@@ -185,7 +185,7 @@ export class FamilySync {
   }
 
   private acknowledge(report: SyncReport, startedAt: number): void {
-    const { progress, table, observers, clock, culprit } = this.parts;
+    const { progress, table, observers, clock, author } = this.parts;
     this.asides.update(report.quarantined);
     this.comeBack(report.dueAt ?? null);
     const changes = progress.acknowledge(this.asides.services, report.limitations);
@@ -196,7 +196,7 @@ export class FamilySync {
       changes.frontends,
       (key) => table.frontend(key),
       times,
-      report.repairs.length === 0 ? null : culprit(),
+      report.repairs.length === 0 ? null : author(),
     );
     const isFirst = report.full && !this.complete;
     this.complete ||= report.full;

@@ -41,10 +41,10 @@ export class Loop {
   private queuedSince: number | null = null;
   /** The queued run does not wait for others' sake; nor does the retry of such a run. */
   private urgent = false;
-  private urgentOwed = false;
+  private urgentPending = false;
   /** The queued run takes what the one before it left. */
   private continues = false;
-  private fullOwed = true;
+  private fullPending = true;
   private fullAt: number | null = null;
   private retryAt: number | null = null;
   private lastStart: number | null = null;
@@ -113,7 +113,7 @@ export class Loop {
   private nextStart(): number | null {
     const spaced = this.spacedFromLast();
     const queued = this.urgent ? this.queuedSince : later(this.queuedSince, spaced);
-    const retry = this.urgentOwed ? this.retryAt : later(this.retryAt, spaced);
+    const retry = this.urgentPending ? this.retryAt : later(this.retryAt, spaced);
     const due = Math.min(queued ?? Infinity, retry ?? Infinity, later(this.fullAt, spaced) ?? Infinity);
     return due === Infinity ? null : due;
   }
@@ -127,19 +127,19 @@ export class Loop {
   private async runOnce(): Promise<void> {
     const startedAt = this.options.clock.now();
     const isRetry = this.retryAt !== null && startedAt >= this.retryAt;
-    const full = this.fullOwed || (this.fullAt !== null && startedAt >= this.fullAt);
+    const full = this.fullPending || (this.fullAt !== null && startedAt >= this.fullAt);
     this.running = true;
     this.lastStart = startedAt;
     this.queuedSince = null;
-    this.urgentOwed ||= this.urgent;
+    this.urgentPending ||= this.urgent;
     this.urgent = false;
     this.continues = false;
     this.retryAt = null;
     if (full) {
-      this.fullOwed = true;
+      this.fullPending = true;
       this.fullAt = null;
     }
-    const urgent = this.urgentOwed;
+    const urgent = this.urgentPending;
     let succeeded = true;
     try {
       await this.options.run({ full });
@@ -155,10 +155,10 @@ export class Loop {
   }
 
   private succeeded(full: boolean, finishedAt: number): void {
-    this.urgentOwed = false;
+    this.urgentPending = false;
     this.backoff.reset();
     if (!full) return;
-    this.fullOwed = false;
+    this.fullPending = false;
     this.fullAt = finishedAt + this.intervals.fullIntervalMs;
   }
 

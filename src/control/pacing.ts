@@ -16,12 +16,12 @@ export interface PacedRun {
  * the first after a pause starts at once. The length of a run stands for its cost: the work may be another thread's or another process's.
  *
  * Comparing everything takes as long as hundreds of changes, and the next change must not wait for that: such runs rest for 100 ms at the most. The
- * rest that they leave over is owed, and runs of changes rest up to twice their length until it has been taken. A change therefore waits for the run in
+ * rest that they leave over is pending, and runs of changes rest up to twice their length until it has been taken. A change therefore waits for the run in
  * flight, at most twice its length (or 100 ms after a comparison), and its own run: with runs of 24 ms it is there after 96.
  */
 export class Pacing {
   /** Rest still to be taken, as of the end of the last run. */
-  private owed = 0;
+  private pendingRest = 0;
   private endedAt = -Infinity;
   /** When the next run may start. */
   private restUntil = -Infinity;
@@ -32,9 +32,9 @@ export class Pacing {
 
   ended({ startedAt, finishedAt, extra }: PacedRun): void {
     const took = finishedAt - startedAt;
-    this.owed = Math.max(0, this.owed - (startedAt - this.endedAt)) + took;
+    this.pendingRest = Math.max(0, this.pendingRest - (startedAt - this.endedAt)) + took;
     const most = extra ? Math.min(took, LONGEST_REST_MS) : MOST_REST * took;
     this.endedAt = finishedAt;
-    this.restUntil = finishedAt + Math.min(this.owed, most);
+    this.restUntil = finishedAt + Math.min(this.pendingRest, most);
   }
 }

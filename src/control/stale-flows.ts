@@ -37,8 +37,8 @@ type Conntrack = NonNullable<StaleFlowsParts['conntrack']>;
 
 /** Flows of one family that may contradict its rules: pending from the change on until a pass over them has succeeded, whichever mode is in force then. */
 export class StaleFlows {
-  private owed = new Set<FrontendKey>();
-  private allOwed = false;
+  private pending = new Set<FrontendKey>();
+  private allPending = false;
   /** Frontends that went while rules of another mode may still have been there, which let their flows come back; null: there are none. */
   private goneEarly: Set<FrontendKey> | null = new Set();
   private lastFailure: string | null = null;
@@ -59,9 +59,9 @@ export class StaleFlows {
     return this.lastFailure !== null;
   }
 
-  owe(flows: SyncReport['flows']): void {
-    if (flows === 'all') this.allOwed = true;
-    else for (const key of flows) this.owed.add(key);
+  addPending(flows: SyncReport['flows']): void {
+    if (flows === 'all') this.allPending = true;
+    else for (const key of flows) this.pending.add(key);
   }
 
   /** What a sync takes to the kernel. Frontends that are gone no dataplane may know by the time that the rules are in the kernel: not one of another mode. */
@@ -70,7 +70,7 @@ export class StaleFlows {
     for (const key of attempts) this.attempts.add(key);
     for (const key of frontends) {
       if (this.parts.table.frontend(key) !== undefined) continue;
-      if (!attempts.has(key)) this.owed.add(key);
+      if (!attempts.has(key)) this.pending.add(key);
       this.wentEarly(key);
     }
   }
@@ -86,17 +86,17 @@ export class StaleFlows {
 
   /** Another mode takes this one's place, whose rules go on forwarding for a while. */
   replaced(former: FamilyDataplane): void {
-    this.owe(former.goneFlows());
+    this.addPending(former.goneFlows());
     this.goneEarly ??= new Set();
-    for (const key of [...this.owed, ...this.attempts, ...this.inPass]) this.wentEarly(key);
+    for (const key of [...this.pending, ...this.attempts, ...this.inPass]) this.wentEarly(key);
   }
 
   /** A pass over what other modes left has ended: where rules went flows may have come back since they were removed, and by those left they still may. */
   leftoversRemoved({ removed, finished, goneFlows }: TakeoverPass): void {
     if (removed) {
-      this.owe('all');
-      this.owe(new Set(goneFlows.get(this.parts.table.family)));
-      this.owe(this.goneEarly ?? new Set());
+      this.addPending('all');
+      this.addPending(new Set(goneFlows.get(this.parts.table.family)));
+      this.addPending(this.goneEarly ?? new Set());
     }
     if (finished) this.goneEarly = null;
   }
@@ -115,16 +115,16 @@ export class StaleFlows {
     this.cancelDue?.();
     this.cancelDue = null;
     if (conntrack === null) {
-      this.owed.clear();
+      this.pending.clear();
       this.attempts.clear();
       return;
     }
     const gone = new Set(dataplane.goneFlows());
-    this.owe(gone);
+    this.addPending(gone);
     if (dataplane.retriesAttempts) this.leaveToKernel();
     const attempts = [...this.attempts].filter((key) => !held.has(key));
-    if (this.allOwed || this.owed.size > 0) {
-      if (await this.passOwed(conntrack, this.takeAttempts(attempts))) await dataplane.clearGoneFlows(gone);
+    if (this.allPending || this.pending.size > 0) {
+      if (await this.passPending(conntrack, this.takeAttempts(attempts))) await dataplane.clearGoneFlows(gone);
     } else if (attempts.length > 0 && this.inPass.size === 0) {
       if (this.isDue()) void this.passAttempts(conntrack, this.takeAttempts(attempts));
       else this.comeBack();
@@ -142,15 +142,15 @@ export class StaleFlows {
   }
 
   /** Whether it succeeded. What comes to be pending during the pass is left for the next. */
-  private async passOwed(conntrack: Conntrack, attempts: ReadonlySet<FrontendKey>): Promise<boolean> {
-    const { owed, allOwed } = this;
-    this.owed = new Set();
-    this.allOwed = false;
-    const isDone = await this.pass(conntrack, allOwed, new Set([...owed, ...attempts]));
+  private async passPending(conntrack: Conntrack, attempts: ReadonlySet<FrontendKey>): Promise<boolean> {
+    const { pending, allPending } = this;
+    this.pending = new Set();
+    this.allPending = false;
+    const isDone = await this.pass(conntrack, allPending, new Set([...pending, ...attempts]));
     this.attemptsPassed(attempts, isDone);
     if (isDone) return true;
-    this.owe(owed);
-    if (allOwed) this.owe('all');
+    this.addPending(pending);
+    if (allPending) this.addPending('all');
     return false;
   }
 

@@ -70,7 +70,7 @@ export interface SyncCycleParts {
 }
 
 /**
- * From a change of state to the kernel: the plan, each family's rules, health check node ports, reports of conflicts, stale flows, and what is owed to
+ * From a change of state to the kernel: the plan, each family's rules, health check node ports, reports of conflicts, stale flows, and what is pending for
  * the next run. It decides when it has to run again, and asks its loop for it; it has neither sockets nor a clock of its own.
  */
 export class SyncCycle {
@@ -111,7 +111,7 @@ export class SyncCycle {
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
           ...{ challenges, snapshot: parts.store.snapshot, resetSettings: () => this.settings },
-          culprit: () => parts.health.drift().find((drift) => drift.family === family.family)?.process ?? null,
+          author: () => parts.health.drift().find((drift) => drift.family === family.family)?.process ?? null,
           onDue: () => {
             parts.loop.trigger();
           },

@@ -97,12 +97,12 @@ export class Planner {
       const isWhole = table.unsynced || snapshot.unsynced;
       table.unsynced = snapshot.unsynced;
       const everything = stale || !sameFacts(family, facts, before);
-      const owed = [...table.unplanned.keys()];
+      const pending = [...table.unplanned.keys()];
       table.unplanned.clear();
       if (everything) queue.clear();
       const changed = everything
         ? allServices(snapshot, table)
-        : new Set([...owed, ...changes.services[family], ...this.starts[family].due(this.now())]);
+        : new Set([...pending, ...changes.services[family], ...this.starts[family].due(this.now())]);
       queue.add(this.withSlots(family, snapshot, changed));
       const taken = queue.take(everything || isWhole ? Infinity : most, (key) => this.size(family, snapshot, key));
       table.deferred = queue.rest;

@@ -107,7 +107,7 @@ export class SyncHistory {
    * The kernel acknowledged a sync, and with it all that was pending from earlier ones.
    *
    * @param frontends those that changed.
-   * @param culprit the author of the external change that was repaired, as far as it is known.
+   * @param author the process of the external change that was repaired, as far as it is known.
    * @returns problems that it did not have before.
    */
   acknowledged(
@@ -115,9 +115,9 @@ export class SyncHistory {
     frontends: ReadonlySet<FrontendKey>,
     plan: (key: FrontendKey) => FrontendPlan | undefined,
     times: { readonly syncMs: number; readonly sinceChangeMs: number },
-    culprit: string | null,
+    author: string | null,
   ): readonly string[] {
-    if (report.repairs.length > 0) this.noteRepairs(report.repairs, culprit);
+    if (report.repairs.length > 0) this.noteRepairs(report.repairs, author);
     const before = this.problemsLeft;
     const problems = [...(report.refusedChains ?? []), ...report.problems];
     if (report.full || problems.length > 0) this.problemsLeft = problems;

@@ -60,7 +60,7 @@ t.test('what comes during a check is another suspicion', async (t) => {
   t.same(checks, [3, 6]);
 });
 
-t.test('a check that fails is still owed', async (t) => {
+t.test('a check that fails stays pending', async (t) => {
   const { clock, drift } = setup();
   drift.noticed(change(['IPv4']));
   await clock.advance(3);

@@ -32,7 +32,7 @@ t.test('where rules of another mode stay, the frontends are remembered that went
     frontendKey(address(`10.96.${index >> 8}.${index & 255}`), 53, 'UDP'),
   );
   flows.changed({ frontends: new Set(keys), attempts: none });
-  t.equal((await pass()).length, keys.length, 'all of them are owed a first pass');
+  t.equal((await pass()).length, keys.length, 'a first pass over all of them is pending');
   // One goes once more, the last of all.
   const [again] = keys;
   if (again === undefined) throw new Error('no keys');

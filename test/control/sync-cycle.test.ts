@@ -88,27 +88,30 @@ t.test('a Service that the kernel keeps refusing is told of on the Service', asy
   ]);
 });
 
-t.test('stale flows that conntrack refuses to remove are owed, and asked for again after a second', async (t) => {
-  const made = world();
-  const { cycle, conntrack, clock } = made;
-  conntrack.refuses = true;
-  made.upsert(WEB);
-  await cycle.run({ full: true });
-  taken(made);
-  t.equal(cycle.flowsRefused, true);
-  t.equal(made.health.healthy(), true, 'the rules are right');
-  await clock.advance(999);
-  t.same(taken(made), []);
-  conntrack.refuses = false;
-  await clock.advance(1);
-  t.same(taken(made), ['trigger']);
-  conntrack.passes.length = 0;
-  await cycle.run({ full: false });
-  t.same(conntrack.passes, ['IPv4 all', 'IPv6 all']);
-  await cycle.run({ full: false });
-  t.equal(conntrack.passes.length, 2, 'once');
-  t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
-});
+t.test(
+  'stale flows that conntrack refuses to remove stay pending, and the removal is retried after a second',
+  async (t) => {
+    const made = world();
+    const { cycle, conntrack, clock } = made;
+    conntrack.refuses = true;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    taken(made);
+    t.equal(cycle.flowsRefused, true);
+    t.equal(made.health.healthy(), true, 'the rules are right');
+    await clock.advance(999);
+    t.same(taken(made), []);
+    conntrack.refuses = false;
+    await clock.advance(1);
+    t.same(taken(made), ['trigger']);
+    conntrack.passes.length = 0;
+    await cycle.run({ full: false });
+    t.same(conntrack.passes, ['IPv4 all', 'IPv6 all']);
+    await cycle.run({ full: false });
+    t.equal(conntrack.passes.length, 2, 'once');
+    t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
+  },
+);
 
 const TCP = service('web', { clusterIPs: ['10.96.0.10', 'fd00::10'], ports: [{ port: 80 }] });
 

@@ -19,9 +19,9 @@ function newLedger(): { readonly ledger: Ledger<string, Value>; readonly clock: 
 }
 
 /** The kernel refuses a transaction for one of its keys, which is quarantined. */
-function refused(ledger: Ledger<string, Value>, keys: Iterable<string>, culprit: string): void {
+function refused(ledger: Ledger<string, Value>, keys: Iterable<string>, offending: string): void {
   ledger.claim(keys).refuse();
-  ledger.quarantine(culprit, 'EINVAL');
+  ledger.quarantine(offending, 'EINVAL');
 }
 
 t.test('a desired state is pending until the kernel acknowledges it', (t) => {
@@ -261,7 +261,7 @@ function answer(random: SeededRandom, ledger: Ledger<string, Value>, model: Mode
     random.below(model.claims.length),
     1,
   );
-  const [fate, culprit] = [random.pick(['acknowledge', 'refuse', 'blame', 'lose']), random.pick([...sent.keys()])];
+  const [fate, offending] = [random.pick(['acknowledge', 'refuse', 'blame', 'lose']), random.pick([...sent.keys()])];
   const done = fate === 'acknowledge' || (fate === 'lose' && random.chance(0.5));
   for (const [key, value] of sent) {
     if (done) put(model.kernel, key, value);
@@ -276,8 +276,8 @@ function answer(random: SeededRandom, ledger: Ledger<string, Value>, model: Mode
   else if (fate === 'lose') claim?.lose();
   else claim?.refuse();
   if (fate === 'blame') {
-    ledger.quarantine(culprit, 'EINVAL');
-    model.quarantined.add(culprit);
+    ledger.quarantine(offending, 'EINVAL');
+    model.quarantined.add(offending);
   }
   model.settle();
 }

@@ -77,7 +77,7 @@ t.test('a line for each sync that changed something, with the versions of object
   t.match(
     new Map(retried?.frontends.map((frontend) => [frontend.key, frontend])).get('10.96.0.10:53/UDP'),
     { removed: true },
-    'what a failed sync owed is in the next',
+    'changes of a failed sync are in the next',
   );
 
   remove(WEB);

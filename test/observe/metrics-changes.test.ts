@@ -128,7 +128,7 @@ t.test('what a sync leaves to the next is queued again when it ends', async (t) 
   );
 });
 
-t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', async (t) => {
+t.test('syncs: lengths by kind, failures by errno, pending until acknowledged', async (t) => {
   const world = scene(['IPv4']);
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };

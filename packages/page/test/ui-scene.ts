@@ -124,7 +124,7 @@ export class PageScene {
   }
 
   /** Plans what was said, and has it acknowledged. */
-  sync(report: Partial<SyncReport> = {}, culprit: string | null = null): void {
+  sync(report: Partial<SyncReport> = {}, author: string | null = null): void {
     const table = this.planner.tables[FAMILY];
     this.progress.take();
     this.planner.update(this.store.snapshot, this.store.takeChanges());
@@ -139,7 +139,7 @@ export class PageScene {
       })),
     );
     const times = { syncMs: 1, sinceChangeMs: 2 };
-    this.history.acknowledged({ ...REPORT, ...report }, frontends, (key) => table.frontend(key), times, culprit);
+    this.history.acknowledged({ ...REPORT, ...report }, frontends, (key) => table.frontend(key), times, author);
   }
 
   async ask(path: string, init: RequestInit = {}): Promise<Answer> {

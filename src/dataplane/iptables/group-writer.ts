@@ -8,14 +8,14 @@ import type { ChainStates } from '../xtables/chain-states.js';
 import { tablesBefore } from '../xtables/operations.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
 import type { ChainWriter, RefusedStream, Stream } from './chain-writer.js';
-import { findCulprits, restoreDamaged, type Culprits } from '../culprits.js';
+import { findOffending, restoreDamaged, type Offending } from '../offending.js';
 import { CHAIN, hashIn } from './names.js';
 import type { Ruleset } from './ruleset.js';
 import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
 import type { ServiceGroups, Unit } from './service-groups.js';
 
 /** The most offending elements that one sync looks for. */
-const MOST_CULPRITS = 16;
+const MOST_OFFENDING = 16;
 /**
  * The most streams that one sync tries to find which quarantined units are still refused, and the units it tries first: the
  * next change waits for them.
@@ -75,7 +75,7 @@ export class GroupWriter {
     for (const [hash, former] of [...ledger.damaged]) if (!this.isFree(former)) ledger.abandonDamaged(hash);
     await restoreDamaged(ledger, [...ledger.damaged.keys()], (former) => this.attemptFormer(former), {
       named: (part, { error }) => part.filter((hash) => hash === namedIn(error)),
-      most: MOST_CULPRITS,
+      most: MOST_OFFENDING,
       attempts: MOST_RETRIES,
       first: 'smaller',
     });
@@ -115,11 +115,11 @@ export class GroupWriter {
     await this.letGo(refused);
     const written = tablesBefore(refused.table);
     await this.control(others.filter(({ table }) => !written.includes(table)));
-    const culprits = await this.bringApart(groups.units(groups.pending().together), Infinity);
+    const offending = await this.bringApart(groups.units(groups.pending().together), Infinity);
     // If everything is refused by now, no group is at fault.
-    if (culprits.found.length > 0) await this.control([]);
-    this.putAside(culprits.found);
-    if (culprits.tooMany !== null) throw culprits.tooMany.error;
+    if (offending.found.length > 0) await this.control([]);
+    this.putAside(offending.found);
+    if (offending.tooMany !== null) throw offending.tooMany.error;
   }
 
   /** Tries again some of the quarantined units that are due: more as long as all are taken. Answers the frontends of those taken. */
@@ -165,8 +165,8 @@ export class GroupWriter {
       if ((await attempt([])) !== null) throw error;
       const named = (part: readonly string[], other: RefusedStream): readonly string[] =>
         part.filter((hash) => hash === namedIn(other.error));
-      const limits = { most: MOST_CULPRITS, attempts: Infinity, first: 'larger' } as const;
-      const { found, tooMany } = await findCulprits(shown, { attempt, named, ...limits });
+      const limits = { most: MOST_OFFENDING, attempts: Infinity, first: 'larger' } as const;
+      const { found, tooMany } = await findOffending(shown, { attempt, named, ...limits });
       for (const [hash] of found) groups.ledger.readBack(hash, undefined);
       this.hide(found.map(([hash]) => hash));
       this.putAside(found.map(([hash, by]) => [[hash], by]));
@@ -175,11 +175,11 @@ export class GroupWriter {
     await writer.endTrial();
   }
 
-  private bringApart(units: readonly Unit[], attempts: number): Promise<Culprits<Unit, RefusedStream>> {
-    return findCulprits(units, {
+  private bringApart(units: readonly Unit[], attempts: number): Promise<Offending<Unit, RefusedStream>> {
+    return findOffending(units, {
       attempt: (part) => this.attempt(part.flat()),
       named: (part, { error }) => part.filter((unit) => unit.includes(namedIn(error) ?? '')),
-      most: MOST_CULPRITS,
+      most: MOST_OFFENDING,
       attempts,
       first: attempts === Infinity ? 'larger' : 'smaller',
     });
@@ -208,7 +208,7 @@ export class GroupWriter {
     return null;
   }
 
-  private putAside(found: Culprits<Unit, RefusedStream>['found']): void {
+  private putAside(found: Offending<Unit, RefusedStream>['found']): void {
     for (const [unit, { error }] of found)
       for (const hash of unit) this.options.groups.ledger.quarantine(hash, reasonOf(error));
   }

@@ -5,7 +5,7 @@ import { isNativeError } from '../../native/errors.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import { blamedFrontend } from '../contract.js';
 import { NOTHING_SENT, type Sent } from '../driver.js';
-import { findCulprits, restoreDamaged } from '../culprits.js';
+import { findOffending, restoreDamaged } from '../offending.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { isNoteRemoval, refusedObject, usersOf } from './blame.js';
 import { ElementBatches } from './element-batches.js';
@@ -52,7 +52,7 @@ interface Refusal {
 /**
  * Brings the kernel to what a table calls for, past the frontends that it refuses. One refusal proves little: the kernel's
  * content may differ from the ledger. So an incremental sync fails with it, and the next one compares everything. It finds
- * the refused frontends by dividing the transaction (culprits.ts), and quarantines them: from then on only their own
+ * the refused frontends by dividing the transaction (offending.ts), and quarantines them: from then on only their own
  * transactions contain them.
  */
 export class Delivery {
@@ -159,7 +159,7 @@ export class Delivery {
         return { error, frontends: new Set([blamedFrontend(error)].filter((key) => key !== null)) };
       }
     };
-    const { found, tooMany } = await findCulprits(keys, { attempt, ...LIMITS });
+    const { found, tooMany } = await findOffending(keys, { attempt, ...LIMITS });
     for (const [key, { error }] of found) ledger.staleFlows.quarantine(key, messageOf(error));
     if (tooMany !== null) throw tooMany.error;
   }
@@ -213,7 +213,7 @@ export class Delivery {
       ledger.frontends.isPending(key) || ledger.staleFlows.isPending(key);
     const candidates = [...scope.frontends].filter((key) => rebuild || isConcerned(key));
     if (!rebuild && (await attempt([])) !== null) throw refusal;
-    const { found, tooMany } = await findCulprits(candidates, { attempt, ...LIMITS });
+    const { found, tooMany } = await findOffending(candidates, { attempt, ...LIMITS });
     // If everything is refused by now, no frontend is at fault.
     if (found.length > 0) await this.parts.probe();
     for (const [key, { error }] of found) {

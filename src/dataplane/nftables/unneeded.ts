@@ -44,9 +44,9 @@ export class Unneeded {
       for (let refusals = 0; left.length > 0; refusals++) {
         const refusal = await this.take(left);
         if (refusal === null) break;
-        const culprit = isRefusal(refusal.error) ? refusedObject(refusal.error) : null;
-        const isFound = culprit !== null && left.includes(culprit) && refusals < MOST_REFUSED;
-        const kept = isFound ? [culprit] : left;
+        const offending = isRefusal(refusal.error) ? refusedObject(refusal.error) : null;
+        const isFound = offending !== null && left.includes(offending) && refusals < MOST_REFUSED;
+        const kept = isFound ? [offending] : left;
         left = left.filter((name) => !kept.includes(name));
         // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
         for (const name of kept) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);

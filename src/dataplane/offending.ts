@@ -14,7 +14,7 @@ export interface Trial<Unit, Refusal> {
   readonly first: 'larger' | 'smaller';
 }
 
-export interface Culprits<Unit, Refusal> {
+export interface Offending<Unit, Refusal> {
   /** Each was refused by itself, or with others that all need what was refused. */
   readonly found: readonly (readonly [Unit, Refusal])[];
   /**
@@ -37,10 +37,10 @@ interface Part<Unit> {
  * refusal names and the others, or into halves. One among n costs some 2·log2(n) attempts. Each unit is in some log2(n)
  * of them, independent of how many are refused.
  */
-export async function findCulprits<Unit, Refusal>(
+export async function findOffending<Unit, Refusal>(
   units: readonly Unit[],
   { attempt, named, most, attempts, first }: Trial<Unit, Refusal>,
-): Promise<Culprits<Unit, Refusal>> {
+): Promise<Offending<Unit, Refusal>> {
   const found: (readonly [Unit, Refusal])[] = [];
   const untried: Part<Unit>[] = [{ units, isNamed: false, isRest: false }];
   let isTrusted = true;
@@ -91,7 +91,7 @@ export async function restoreDamaged<Key, Value, Refusal>(
     return former === undefined ? [] : [[key, former]];
   };
   const attempt = (part: readonly Key[]): Promise<Refusal | null> => send(new Map(part.flatMap(formerOf)));
-  const { found } = await findCulprits(keys, { ...trial, attempt });
+  const { found } = await findOffending(keys, { ...trial, attempt });
   for (const [key] of found) ledger.abandonDamaged(key);
 }
 

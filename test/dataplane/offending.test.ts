@@ -1,10 +1,10 @@
 import t from 'tap';
-import { findCulprits, type Culprits, type Trial } from '../../src/dataplane/culprits.js';
+import { findOffending, type Offending, type Trial } from '../../src/dataplane/offending.js';
 
 const UNITS = Array.from({ length: 1024 }, (_, index) => index);
 const SPREAD = [3, 4, 90, 511, 512, 700, 701, 1023];
 
-interface Search extends Culprits<number, string> {
+interface Search extends Offending<number, string> {
   readonly taken: ReadonlySet<number>;
   readonly attempts: number;
   /** In all attempts. */
@@ -14,12 +14,12 @@ interface Search extends Culprits<number, string> {
 /** A refusal names the first unit that is refused, nobody, or a wrong one. */
 async function search(
   refused: readonly number[],
-  name: (culprit: number) => number | undefined,
+  name: (offending: number) => number | undefined,
   { first = 'larger', ...limits }: Partial<Pick<Trial<number, string>, 'most' | 'attempts' | 'first'>> = {},
 ): Promise<Search> {
   const taken = new Set<number>();
   let [attempts, units] = [0, 0];
-  const found = await findCulprits<number, string>(UNITS, {
+  const found = await findOffending<number, string>(UNITS, {
     attempt: (part) => {
       attempts++;
       units += part.length;
@@ -35,9 +35,9 @@ async function search(
   return { ...found, taken, attempts, units };
 }
 
-const RIGHT = (culprit: number): number => culprit;
+const RIGHT = (offending: number): number => offending;
 const NOBODY = (): undefined => undefined;
-const WRONG = (culprit: number): number => culprit + 1;
+const WRONG = (offending: number): number => offending + 1;
 
 t.test('all but those that are refused by themselves are taken', async (t) => {
   for (const name of [RIGHT, NOBODY, WRONG])
@@ -76,7 +76,7 @@ t.test('units that all need what is refused are found together, and no other', a
   const needing = UNITS.filter((unit) => unit % 4 === 0);
   const taken = new Set<number>();
   let attempts = 0;
-  const found = await findCulprits<number, string>(UNITS, {
+  const found = await findOffending<number, string>(UNITS, {
     attempt: (part) => {
       attempts++;
       if (part.some((unit) => needing.includes(unit))) return Promise.resolve('a chain');
