@@ -15,7 +15,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey, FrontendPlan, HealthCheckPlan } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
-import { AsideReports } from './aside-reports.js';
+import { QuarantineReports } from './quarantine-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { FamilyProgress } from '../record/progress.js';
 import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
@@ -72,7 +72,7 @@ export class FamilySync {
   readonly ending: EndingConnections;
   /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
-  private readonly asides: AsideReports;
+  private readonly quarantine: QuarantineReports;
   private cancelDue: (() => void) | null = null;
 
   constructor(private readonly parts: FamilySyncParts) {
@@ -81,7 +81,7 @@ export class FamilySync {
     this.ending = new EndingConnections({ ...parts, kernel: parts.endingFlows, settings: parts.resetSettings });
     const { table, clock, log, events, onDue } = parts;
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
-    this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue });
+    this.quarantine = new QuarantineReports({ family: table.family, plan, clock, log, events, onDue });
   }
 
   /** The state changed. */
@@ -186,9 +186,9 @@ export class FamilySync {
 
   private acknowledge(report: SyncReport, startedAt: number): void {
     const { progress, table, observers, clock, author } = this.parts;
-    this.asides.update(report.quarantined);
+    this.quarantine.update(report.quarantined);
     this.comeBack(report.dueAt ?? null);
-    const changes = progress.acknowledge(this.asides.services, report.limitations);
+    const changes = progress.acknowledge(this.quarantine.services, report.limitations);
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changes.heardAt ?? startedAt) };
     const newProblems = this.history.acknowledged(

@@ -49,7 +49,7 @@ export interface ProcessStatus {
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
 
-export interface AsideStatus {
+export interface QuarantineStatus {
   readonly frontend: string;
   /** Null: the plan does not have it any more. */
   readonly servicePort: string | null;
@@ -81,7 +81,7 @@ export interface FamilyState {
     readonly limitation: string | null;
   };
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
-  readonly quarantined: readonly AsideStatus[];
+  readonly quarantined: readonly QuarantineStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
   readonly unplanned: readonly { readonly service: string; readonly reason: string }[];
   /** Since when there are any, in seconds; null: there are none. */
@@ -179,7 +179,7 @@ function printFamily(state: FamilyState): string[] {
     ...[...conflicts, ...serviceLimitations, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  not as it should be: ${text}`),
     ...limitations.map((text) => `  limitation: ${text}`),
-    ...quarantined.map(printAside),
+    ...quarantined.map(printQuarantined),
     ...unplanned.map(
       ({ service, reason }) =>
         `  cannot be planned${printFor(unplannedSeconds)}, and stays as it was: ${service}: ${reason}`,
@@ -189,7 +189,7 @@ function printFamily(state: FamilyState): string[] {
   ];
 }
 
-function printAside({ frontend, servicePort, reason, sinceSeconds }: AsideStatus): string {
+function printQuarantined({ frontend, servicePort, reason, sinceSeconds }: QuarantineStatus): string {
   const whose = servicePort === null ? '' : ` of ${servicePort}`;
   return `  quarantined for ${printSeconds(sinceSeconds)}: ${frontend}${whose}, which the kernel refuses: ${reason}`;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
-import type { AsideService, Progress } from './progress.js';
+import type { QuarantinedService, Progress } from './progress.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { Onsets } from './onsets.js';
 
@@ -137,8 +137,10 @@ export class HealthState {
   }
 
   /** Frontends that the kernel refuses. The node is healthy all the same: the others are served, and another node would refuse them, too. */
-  aside(): readonly (AsideService & { readonly family: Family })[] {
-    return this.progress.families.flatMap(({ family, aside }) => aside.map((service) => ({ ...service, family })));
+  quarantined(): readonly (QuarantinedService & { readonly family: Family })[] {
+    return this.progress.families.flatMap(({ family, quarantined }) =>
+      quarantined.map((service) => ({ ...service, family })),
+    );
   }
 
   /** Whether all families are in order; the node's eligibility is not part of it. */

@@ -7,7 +7,7 @@ import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
 
 /** A frontend that the kernel refuses, and that others do not wait for. */
-export interface AsideService {
+export interface QuarantinedService {
   readonly frontend: FrontendKey;
   /** Null: the plan does not have it any more, and the kernel does not let it go. */
   readonly servicePort: string | null;
@@ -72,7 +72,7 @@ export class FamilyProgress {
   private frontends = new Set<FrontendKey>();
   private failedWith: string | null = null;
   private updatedAt: bigint | null = null;
-  private quarantined: readonly AsideService[] = [];
+  private rejected: readonly QuarantinedService[] = [];
   private limited: readonly Limitation[] = [];
 
   constructor(
@@ -144,9 +144,9 @@ export class FamilyProgress {
   }
 
   /** The kernel acknowledged all that was taken. @param quarantined all that it refuses at present. */
-  acknowledge(quarantined: readonly AsideService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
+  acknowledge(quarantined: readonly QuarantinedService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
     const { taken, frontends } = this;
-    this.quarantined = quarantined;
+    this.rejected = quarantined;
     this.limited = limitations;
     this.taken = noChanges();
     this.frontends = new Set();
@@ -174,8 +174,8 @@ export class FamilyProgress {
   }
 
   /** What the kernel refuses, and others do not wait for. */
-  get aside(): readonly AsideService[] {
-    return this.quarantined;
+  get quarantined(): readonly QuarantinedService[] {
+    return this.rejected;
   }
 
   /** What the dataplane does not do. */

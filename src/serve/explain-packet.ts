@@ -1,6 +1,6 @@
 import { messageOf } from '../base/error-message.js';
 import { familyOf, type IPAddress } from '../base/ip.js';
-import type { AsideService } from '../record/progress.js';
+import type { QuarantinedService } from '../record/progress.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
 import { printObservation, type Observation } from '../observe/observations.js';
@@ -142,8 +142,8 @@ export async function explainPacket(
     if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
     const { table, dataplane } = sync;
     const planned = { snapshot: running.snapshot, table, settings: running.planned() };
-    const aside = running.progress.of(family)?.aside ?? [];
-    const state = { pendingMs: pendingMs(running), aside };
+    const quarantined = running.progress.of(family)?.quarantined ?? [];
+    const state = { pendingMs: pendingMs(running), quarantined };
     const answer = await explainRunning(planned, running.host, dataplane, state, question);
     // What waits for its sync differs, too.
     if (answer.kernel.agrees === false && answer.pendingMs === null && answer.refusedByKernel === null)
@@ -174,7 +174,10 @@ export async function explainRunning(
   planned: Planned,
   host: Host,
   dataplane: Pick<FamilyDataplane, 'inspect'>,
-  { pendingMs, aside }: { readonly pendingMs: number | null; readonly aside: readonly AsideService[] },
+  {
+    pendingMs,
+    quarantined,
+  }: { readonly pendingMs: number | null; readonly quarantined: readonly QuarantinedService[] },
   question: Question,
 ): Promise<ExplainedPacket> {
   await requireInterface(host, question);
@@ -182,7 +185,7 @@ export async function explainRunning(
   const explanation = explain(snapshot, table, settings, host.localAddresses(), question);
   const kernel = await compareKernel(table, dataplane, question, explanation);
   const observations = await observedPacket(host, explanation, question.destination);
-  const refused = aside.find(({ frontend }) => frontend === explanation.frontend?.key);
+  const refused = quarantined.find(({ frontend }) => frontend === explanation.frontend?.key);
   return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null, attempts: null, observations };
 }
 

@@ -30,8 +30,8 @@ export function healthAnswer(
   ]);
   const held = state.held();
   const apiHeardMs = state.apiHeardMs();
-  const aside = state
-    .aside()
+  const quarantined = state
+    .quarantined()
     .map(({ family, frontend, servicePort, reason }) => ({ family, frontend, servicePort, reason }));
   const body = JSON.stringify({
     // Clients of old expect a proxy that is well to have been updated just now.
@@ -44,7 +44,7 @@ export function healthAnswer(
     ...(verbose && apiHeardMs !== null ? { apiServer: { lastHeard: formatTimestamp(before(now, apiHeardMs)) } } : {}),
     ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
-    ...(verbose && aside.length > 0 ? { quarantined: aside } : {}),
+    ...(verbose && quarantined.length > 0 ? { quarantined: quarantined } : {}),
     ...(observed.length > 0 ? { observations: observed } : {}),
   });
   return { status: ok ? 200 : 503, body };

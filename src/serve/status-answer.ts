@@ -81,8 +81,8 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     removedEndpoints: { ...ending.counts, limitation: ending.limitation(dataplane) },
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
     limitations: (progress.of(family)?.limitations ?? []).map(({ text }) => text),
-    quarantined: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
-      ...aside,
+    quarantined: (progress.of(family)?.quarantined ?? []).map(({ since, ...quarantined }) => ({
+      ...quarantined,
       sinceSeconds: (now() - since) / 1000,
     })),
     unplanned: [...table.unplanned].map(([service, reason]) => ({ service, reason })),

@@ -248,14 +248,14 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   taken(made);
   const frontend = '10.96.0.10:53/UDP';
   const since = clock.now();
-  const aside = (reason: string, ms: number) => ({
+  const quarantined = (reason: string, ms: number) => ({
     quarantined: [{ frontend, reason, since, retryAt: clock.now() + ms }],
   });
   const warnings = (): number => log.lines.filter((line) => line.includes('refuses a frontend')).length;
-  dataplanes.IPv4.next = aside('ENOENT', 1000);
+  dataplanes.IPv4.next = quarantined('ENOENT', 1000);
   await cycle.run({ full: false });
   t.equal(health.healthy(), true, 'the others are served');
-  t.same(health.aside(), [{ family: 'IPv4', frontend, servicePort: 'default/web', reason: 'ENOENT', since }]);
+  t.same(health.quarantined(), [{ family: 'IPv4', frontend, servicePort: 'default/web', reason: 'ENOENT', since }]);
   t.same(
     events.map(({ reason, note }) => [reason, note]),
     [['ProgrammingFailed', `${frontend} cannot be programmed, which is tried again: ENOENT`]],
@@ -264,16 +264,16 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   t.same(taken(made), []);
   await clock.advance(1);
   t.same(taken(made), ['trigger']);
-  dataplanes.IPv4.next = aside('ENOENT', 2000);
+  dataplanes.IPv4.next = quarantined('ENOENT', 2000);
   await cycle.run({ full: false });
   t.same([warnings(), events.length], [1, 1], 'once for each reason');
-  dataplanes.IPv4.next = aside('EINVAL', 4000);
+  dataplanes.IPv4.next = quarantined('EINVAL', 4000);
   await cycle.run({ full: false });
   t.same([warnings(), events.length], [2, 2]);
   await cycle.run({ full: false });
-  t.same([health.aside(), clock.waiting], [[], 0]);
+  t.same([health.quarantined(), clock.waiting], [[], 0]);
   t.ok(log.lines.some((line) => line.includes('no longer quarantined')));
-  dataplanes.IPv4.next = aside('EINVAL', 4000);
+  dataplanes.IPv4.next = quarantined('EINVAL', 4000);
   await cycle.run({ full: false });
   cycle.stop();
   t.equal(clock.waiting, 0);

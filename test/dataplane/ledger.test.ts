@@ -326,7 +326,11 @@ function state(ledger: Ledger<string, Value>): unknown {
       held: texts(ledger.acknowledged),
       pending: KEYS.filter((key) => ledger.isPending(key)),
     },
-    ...{ now: [...now].sort(), unknown: [...ledger.unknown].sort(), aside: [...ledger.quarantined.keys()].sort() },
+    ...{
+      now: [...now].sort(),
+      unknown: [...ledger.unknown].sort(),
+      quarantined: [...ledger.quarantined.keys()].sort(),
+    },
     settled: ledger.isSteady,
   };
 }
@@ -336,7 +340,7 @@ function expected(model: Model): unknown {
   const now = pending.filter((key) => !model.quarantined.has(key) && !model.isClaimed(key));
   return {
     ...{ desired: KEYS.map((key) => model.desired.get(key)?.text ?? ''), held: texts(model.held), pending, now },
-    ...{ unknown: [...model.unknown].sort(), aside: [...model.quarantined].sort(), settled: now.length === 0 },
+    ...{ unknown: [...model.unknown].sort(), quarantined: [...model.quarantined].sort(), settled: now.length === 0 },
   };
 }
 

@@ -134,7 +134,7 @@ t.test('a frontend that the kernel refuses is quarantined, and everything else g
   t.equal(await refused(), '1');
   const { families } = await proxy.status();
   t.match(
-    families.map(({ quarantined }) => quarantined.map((aside) => [aside.frontend, aside.reason])),
+    families.map(({ quarantined }) => quarantined.map((quarantined) => [quarantined.frontend, quarantined.reason])),
     [[[frontend, /ENOENT/]], []],
   );
   t.match(await proxy.explain('external', frontend), { refusedByKernel: /ENOENT/ });

@@ -17,7 +17,7 @@ t.test('where it cannot be told where a client is remembered to go that is said,
   const planned = { snapshot: rig.store.snapshot, table: rig.table, settings: planSettings() };
   const ask = async (from: string, to: string): Promise<readonly string[]> => {
     const question = parseQuestion(from, to);
-    const state = { pendingMs: null, aside: [] };
+    const state = { pendingMs: null, quarantined: [] };
     const answer = await explainRunning(planned, LINUX_HOST, rig.dataplane, state, question);
     return printExplainedPacket(answer).filter((line) => /^(remembered|affinity)/.test(line));
   };

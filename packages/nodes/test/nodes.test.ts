@@ -318,8 +318,8 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   const [one, two] = scenes;
   const report = await look(await cluster(t, { one: plain(one), two: plain(two) }));
   t.match(report.services[0], { problem: 'conflict', nodes: ['one', 'two'] });
-  const aside = report.services.find(({ problem }) => problem === 'quarantined');
-  t.match(aside, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
+  const quarantined = report.services.find(({ problem }) => problem === 'quarantined');
+  t.match(quarantined, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
   const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, / in conflict on all 2 nodes: IPv4 10\.96\.0\.1:80\/TCP belongs to /);
   t.match(text, / quarantined, because the kernel refuses it on two: /);

@@ -72,7 +72,7 @@ function problemsOf({ family, table }: FamilyView, { progress }: RunningProcess)
       problem: 'unplanned',
       text: `${family}: ${reason}`,
     })),
-    ...(progress.of(family)?.aside ?? []).map(({ frontend, servicePort, reason }): NodeProblem => ({
+    ...(progress.of(family)?.quarantined ?? []).map(({ frontend, servicePort, reason }): NodeProblem => ({
       service: servicePort === null ? frontend : serviceOf({ servicePort }),
       problem: 'quarantined',
       text: `${frontend}: ${reason}`,

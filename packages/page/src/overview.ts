@@ -46,7 +46,7 @@ function familyOverview({ table, history }: FamilyView, running: RunningProcess)
     pendingMs: waitingSince === null ? null : running.now() - waitingSince,
     syncedAt: lastUpdated === null ? null : formatTimestamp(lastUpdated),
     conflicts: table.conflictCount,
-    quarantined: progress?.aside.length ?? 0,
+    quarantined: progress?.quarantined.length ?? 0,
     unplanned: table.unplanned.size,
     syncs: history.syncs,
     failures: history.failures.count,
@@ -180,19 +180,19 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
 /** Problems of Services that are not, or not in full, as they should be. */
 function ofServices({ table }: Pick<FamilyView, 'table'>, running: RunningProcess): readonly HealthReason[] {
   const { family } = table;
-  const aside = running.progress.of(family)?.aside ?? [];
+  const quarantined = running.progress.of(family)?.quarantined ?? [];
   const conflicts = table.conflictCount;
   return [
-    ...(aside.length === 0
+    ...(quarantined.length === 0
       ? []
       : [
           reason(
             'warning',
             'quarantined',
-            `${aside.length} frontends are quarantined: the kernel rejects them, and their old rules stay`,
+            `${quarantined.length} frontends are quarantined: the kernel rejects them, and their old rules stay`,
             {
               family,
-              since: wallTime(running, least(aside.map((each) => each.since))),
+              since: wallTime(running, least(quarantined.map((each) => each.since))),
             },
           ),
         ]),

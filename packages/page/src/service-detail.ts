@@ -139,11 +139,13 @@ function describeFrontends(
   key: ObjectKey,
   frontends: readonly FrontendPlan[],
 ): readonly Frontend[] {
-  const aside = new Map((running.progress.of(table.family)?.aside ?? []).map((each) => [each.frontend, each]));
+  const quarantined = new Map(
+    (running.progress.of(table.family)?.quarantined ?? []).map((each) => [each.frontend, each]),
+  );
   const { addresses } = factsOf(running);
   return frontends.map((frontend) => {
     const conflicts = table.conflictsAt(frontend.key);
-    const refused = aside.get(frontend.key);
+    const refused = quarantined.get(frontend.key);
     const lost = conflicts.find(({ loser }) => serviceOf({ servicePort: loser }) === key);
     const holds = conflicts.filter(({ winner }) => serviceOf({ servicePort: winner }) === key);
     return {

@@ -24,7 +24,7 @@ export class ServiceProblems {
     for (const { service } of running.leftOut()) if (service !== null) this.note(service, 'left-out');
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
-      for (const { servicePort } of running.progress.of(family)?.aside ?? [])
+      for (const { servicePort } of running.progress.of(family)?.quarantined ?? [])
         if (servicePort !== null) this.note(serviceOf({ servicePort }), 'quarantined');
       for (const { first } of table.conflictPairs())
         for (const servicePort of [first.winner, first.loser]) this.note(serviceOf({ servicePort }), 'conflict');

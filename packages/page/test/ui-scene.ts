@@ -133,9 +133,9 @@ export class PageScene {
     const { frontends } = table.takeChange();
     this.progress.of(FAMILY)?.sending(frontends);
     this.progress.of(FAMILY)?.acknowledge(
-      (report.quarantined ?? []).map((aside) => ({
-        ...aside,
-        servicePort: table.frontend(aside.frontend)?.servicePort ?? null,
+      (report.quarantined ?? []).map((quarantined) => ({
+        ...quarantined,
+        servicePort: table.frontend(quarantined.frontend)?.servicePort ?? null,
       })),
     );
     const times = { syncMs: 1, sinceChangeMs: 2 };

@@ -118,7 +118,7 @@ export class GroupWriter {
     const offending = await this.bringApart(groups.units(groups.pending().together), Infinity);
     // If everything is refused by now, no group is at fault.
     if (offending.found.length > 0) await this.control([]);
-    this.putAside(offending.found);
+    this.quarantine(offending.found);
     if (offending.tooMany !== null) throw offending.tooMany.error;
   }
 
@@ -131,7 +131,7 @@ export class GroupWriter {
       if (due.length === 0) break;
       const tried = due.flat().map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
       const { found } = await this.bringApart(due, attempts);
-      this.putAside(found);
+      this.quarantine(found);
       for (const { hash, keys } of tried) {
         if (groups.ledger.isPending(hash)) isTaken = false;
         else for (const key of keys) taken.add(key);
@@ -169,7 +169,7 @@ export class GroupWriter {
       const { found, tooMany } = await findOffending(shown, { attempt, named, ...limits });
       for (const [hash] of found) groups.ledger.readBack(hash, undefined);
       this.hide(found.map(([hash]) => hash));
-      this.putAside(found.map(([hash, by]) => [[hash], by]));
+      this.quarantine(found.map(([hash, by]) => [[hash], by]));
       if (tooMany !== null) throw tooMany.error;
     }
     await writer.endTrial();
@@ -208,7 +208,7 @@ export class GroupWriter {
     return null;
   }
 
-  private putAside(found: Offending<Unit, RefusedStream>['found']): void {
+  private quarantine(found: Offending<Unit, RefusedStream>['found']): void {
     for (const [unit, { error }] of found)
       for (const hash of unit) this.options.groups.ledger.quarantine(hash, reasonOf(error));
   }

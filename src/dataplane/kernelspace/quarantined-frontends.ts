@@ -9,7 +9,7 @@ import type { BalancerKey } from './listing.js';
 /** From then on it is reported as a refusal that HNS has no endpoint for a pod of this node. */
 const PATIENCE_MS = 10_000;
 
-export interface AsideParts {
+export interface QuarantineParts {
   readonly ledgers: Ledgers;
   readonly desired: Pick<Desired, 'get' | 'usersOf'>;
   /** Addresses of pods that HNS does not know, and since when. */
@@ -20,7 +20,7 @@ export interface AsideParts {
 }
 
 /** Every frontend with a refusal of HNS. An endpoint that no frontend needs, and that HNS does not remove, stands for itself. */
-export function quarantinedFrontends(parts: AsideParts): readonly QuarantinedFrontend[] {
+export function quarantinedFrontends(parts: QuarantineParts): readonly QuarantinedFrontend[] {
   const { ledgers, desired, awaited, now, networkName } = parts;
   const found = new Map<FrontendKey, QuarantinedFrontend>();
   const add = (

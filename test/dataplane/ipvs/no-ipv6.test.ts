@@ -31,9 +31,9 @@ function rigs(): { readonly four: Rig; readonly six: Rig } {
 }
 
 const SYSCTL = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 there`;
-const ASIDE = ['[fd00:96::1]:80/TCP', '[fd00:96::2]:80/TCP'];
+const QUARANTINED = ['[fd00:96::1]:80/TCP', '[fd00:96::2]:80/TCP'];
 
-async function aside(t: Test, rig: Rig, full = false): Promise<readonly string[]> {
+async function quarantined(t: Test, rig: Rig, full = false): Promise<readonly string[]> {
   const { quarantined } = await rig.sync(full);
   for (const { reason } of quarantined) t.ok(reason.includes('EACCES') && reason.endsWith(SYSCTL), reason);
   return quarantined.map(({ frontend }) => frontend).toSorted();
@@ -48,8 +48,8 @@ for (const begins of [true, false]) {
       if (!begins) for (const rig of [four, six]) await rig.sync();
       route.disableIPv6(LINK, true);
       if (!begins) t.equal(await six.dataplane.addressesDiffer(), true, 'it is seen that they are gone');
-      t.same(await aside(t, six, !begins), ASIDE);
-      t.same(await aside(t, four, !begins), []);
+      t.same(await quarantined(t, six, !begins), QUARANTINED);
+      t.same(await quarantined(t, four, !begins), []);
       t.same(await four.difference(), []);
       t.same([...(route.links.get(LINK) ?? [])], ['10.96.0.1']);
       const served = [...ipvs.services.values()].map(
@@ -68,7 +68,7 @@ for (const begins of [true, false]) {
       );
       route.disableIPv6(LINK, false);
       six.now += 120_000;
-      t.same(await aside(t, six), [], 'it is tried again');
+      t.same(await quarantined(t, six), [], 'it is tried again');
       t.ok(route.links.get(LINK)?.has(address('fd00:96::2')));
       t.same(await six.difference(), []);
     },
@@ -80,8 +80,8 @@ t.test('an address that goes is not refused for that', async (t) => {
   await six.sync();
   six.kernel.addon.route.disableIPv6(LINK, true);
   six.commit([], [{ kind: 'Service', namespace: 'default', name: 'first' }]);
-  t.same(await aside(t, six), []);
-  t.same(await aside(t, six, true), ['[fd00:96::2]:80/TCP']);
+  t.same(await quarantined(t, six), []);
+  t.same(await quarantined(t, six, true), ['[fd00:96::2]:80/TCP']);
 });
 
 t.test('an address of IPv4 that may not be added is no fault of its frontend', async (t) => {
@@ -94,6 +94,6 @@ t.test('an address of IPv4 that may not be added is no fault of its frontend', a
   };
   await t.rejects(four.sync(), /EACCES/);
   route.addressApply = apply;
-  t.same(await aside(t, four), []);
+  t.same(await quarantined(t, four), []);
   t.same(await four.difference(), []);
 });

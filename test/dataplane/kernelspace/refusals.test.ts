@@ -149,9 +149,9 @@ async function replacing(...faults: readonly HnsFault[]): Promise<Rig> {
 t.test('a change that HNS refuses does not take the Service away where HNS cannot modify', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
   const before = balancers(rig);
-  const [aside, ...others] = (await rig.sync()).quarantined;
-  t.match(aside, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
-  t.same([aside?.absent, others], [undefined, []]);
+  const [quarantined, ...others] = (await rig.sync()).quarantined;
+  t.match(quarantined, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
+  t.same([quarantined?.absent, others], [undefined, []]);
   t.same(balancers(rig), before);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'it is not tried again before its time');
   rig.now = 1000;

@@ -131,15 +131,15 @@ t.test('searches beside syncs do not pile up', async (t) => {
     await new Promise<void>((resolve) => held.push(resolve));
     return await list(...parameters);
   };
-  const asides: unknown[] = [];
+  const quarantined: unknown[] = [];
   for (let round = 0; round < 10; round++) {
     rig.kernel.touch();
     rig.plan();
     const report = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
-    asides.push(report.quarantined);
+    quarantined.push(report.quarantined);
   }
   const release = setInterval(() => held.shift()?.(), 1);
-  await Promise.all(asides);
+  await Promise.all(quarantined);
   clearInterval(release);
   t.ok(listings <= 2, 'the one under way, and one for all that came meanwhile');
 });

@@ -37,16 +37,16 @@ export function Clock({ at }: { readonly at: string }): JSX.Element {
 
 interface SectionProperties {
   readonly title: string;
-  readonly aside?: ComponentChildren;
+  readonly note?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-export function Section({ title, aside, children }: SectionProperties): JSX.Element {
+export function Section({ title, note, children }: SectionProperties): JSX.Element {
   return (
     <section class="section">
       <h2>
         {title}
-        {aside !== undefined && <span class="quiet">{aside}</span>}
+        {note !== undefined && <span class="quiet">{note}</span>}
       </h2>
       {children}
     </section>

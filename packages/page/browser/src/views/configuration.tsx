@@ -51,7 +51,7 @@ function Loaded({ configuration }: { readonly configuration: Configuration }): J
           ? ''
           : `${counted(shownFields.length, 'field')}, ${counted(shownFlags.length, 'flag')}`}
       </p>
-      <Section title="Fields" aside={counted(fields.length, 'field')}>
+      <Section title="Fields" note={counted(fields.length, 'field')}>
         <Table label="Fields" columns={['Field', 'Value']}>
           {shownFields.map((field) => (
             <Field key={field.field} of={field} />
@@ -86,7 +86,7 @@ function ChangedOnly({
 
 function Flags({ of }: { readonly of: Configuration['flags'] }): JSX.Element {
   return (
-    <Section title="Flags" aside="in force; credentials are left out">
+    <Section title="Flags" note="in force; credentials are left out">
       <Table label="Flags" columns={['Flag', 'Value']}>
         {of.map(({ name, value, initial }) => (
           <tr key={name}>
@@ -131,7 +131,7 @@ function Filter({
 function Warnings({ warnings }: { readonly warnings: readonly string[] }): JSX.Element | null {
   if (warnings.length === 0) return null;
   return (
-    <Section title="Warnings" aside="settings without the effect that their names suggest">
+    <Section title="Warnings" note="settings without the effect that their names suggest">
       <ul class="items">
         {warnings.map((warning) => (
           <li key={warning} class="reason">

@@ -38,7 +38,7 @@ function Group({ serviceKey, group, version }: GroupProperties): JSX.Element {
   const { rows, more, error } = useMore(serviceKey, group, version);
   const title = `Endpoints of ${port === '' ? protocol : port}, ${family}`;
   return (
-    <Section title={title} aside={`policy ${policy}, ${applies}`}>
+    <Section title={title} note={`policy ${policy}, ${applies}`}>
       <p>
         <Share used={used} total={total} /> {number(used)} of {number(total)} used
         {reasons.map(({ reason, count }) => (

@@ -35,7 +35,7 @@ function Loaded({ history, skipped }: { readonly history: History; readonly skip
       {failures.length > 0 && <Failures failures={failures} />}
       <Section
         title="Syncs"
-        aside={
+        note={
           skipped === 0
             ? 'latest first'
             : `latest first; ${number(skipped)} more are not listed, as they happened too fast`
@@ -43,7 +43,7 @@ function Loaded({ history, skipped }: { readonly history: History; readonly skip
       >
         <Syncs label="Syncs" syncs={syncs} />
       </Section>
-      <Section title="Slowest syncs" aside="but for those that compare everything">
+      <Section title="Slowest syncs" note="but for those that compare everything">
         <Syncs label="Slowest syncs" syncs={slowest} />
       </Section>
     </>
@@ -131,7 +131,7 @@ function logShare(ms: number, longest: number): number {
 function Repairs({ repairs }: { readonly repairs: readonly Repair[] }): JSX.Element {
   const isNew = useNewcomers(repairs.map(identity));
   return (
-    <Section title="Repairs" aside="external changes to our rules, repaired">
+    <Section title="Repairs" note="external changes to our rules, repaired">
       {repairs.length === 0 ? (
         <p class="quiet">None: no other process has changed the rules.</p>
       ) : (
@@ -175,7 +175,7 @@ function RepairItem({ repair, isNew }: { readonly repair: Repair; readonly isNew
 
 function Failures({ failures }: { readonly failures: readonly Failure[] }): JSX.Element {
   return (
-    <Section title="Failed syncs" aside="the last of each family">
+    <Section title="Failed syncs" note="the last of each family">
       <Table label="Failed syncs" columns={['Family', '#Since the start', 'Last', 'What went wrong', 'Now']}>
         {failures.map(({ family, count, at, text, over }) => (
           <tr key={family}>

@@ -156,7 +156,7 @@ function fits(text: string, names: readonly string[]): boolean {
 
 function Nodes({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
   return (
-    <Section title="Nodes" aside="the worst first">
+    <Section title="Nodes" note="the worst first">
       <Table label="Nodes" columns={['Node', 'State', 'Why', 'Mode', '#Services', 'Release']}>
         {nodes.slice(0, SHOWN).map((row) => (
           <tr key={row.node}>
@@ -201,7 +201,7 @@ function Why({ row: { why, healthCheck, differences, moreDifferences } }: { read
 function Services({ services }: { readonly services: readonly ServiceAcross[] }): JSX.Element | null {
   if (services.length === 0) return null;
   return (
-    <Section title="Services" aside="with something to look at, on the most nodes first">
+    <Section title="Services" note="with something to look at, on the most nodes first">
       <Table label="Services" columns={['Service', 'Problem', 'What', '#Nodes', 'Which']}>
         {services.slice(0, SHOWN).map(({ service, problem, text, nodes }) => (
           <tr key={`${service} ${problem} ${text}`}>

@@ -214,7 +214,7 @@ const SHOWN = 5;
 function Changes({ history }: { readonly history: History | null }): JSX.Element {
   const syncs = (history?.syncs ?? []).filter(({ frontends }) => frontends > 0).slice(0, SHOWN);
   return (
-    <Section title="Last changes" aside={<a href={printRoute({ view: 'history' })}>All</a>}>
+    <Section title="Last changes" note={<a href={printRoute({ view: 'history' })}>All</a>}>
       {syncs.length === 0 && <p class="quiet">None yet.</p>}
       <ul class="items">
         {syncs.map((sync) => (
@@ -241,7 +241,7 @@ function Changes({ history }: { readonly history: History | null }): JSX.Element
 function Repairs({ history }: { readonly history: History | null }): JSX.Element {
   const repairs = history?.repairs.slice(0, SHOWN) ?? [];
   return (
-    <Section title="Last repairs" aside={<a href={printRoute({ view: 'history' })}>All</a>}>
+    <Section title="Last repairs" note={<a href={printRoute({ view: 'history' })}>All</a>}>
       {repairs.length === 0 && <p class="quiet">None: no other process has changed the rules.</p>}
       <ul class="items">
         {repairs.map((repair) => (
@@ -266,7 +266,7 @@ function Repairs({ history }: { readonly history: History | null }): JSX.Element
 
 function Busiest({ of: { busiest } }: { readonly of: Activity }): JSX.Element {
   return (
-    <Section title="Busiest Services" aside="per second">
+    <Section title="Busiest Services" note="per second">
       {busiest === null || busiest.length === 0 ? (
         <p class="quiet">
           {busiest === null ? 'Traffic is not counted: see --service-telemetry.' : 'No traffic in the last seconds.'}
@@ -390,7 +390,7 @@ function Faults({ count }: { readonly count: number }): JSX.Element {
 
 function Sources({ sources }: { readonly sources: readonly SourceOverview[] }): JSX.Element {
   return (
-    <Section title="Sources" aside="where Services and endpoints come from">
+    <Section title="Sources" note="where Services and endpoints come from">
       <Table label="Sources" columns={['Source', 'State', 'Last event', 'Failures since the start']}>
         {sources.map(({ source, synced, lastEventAt, failures }) => (
           <tr key={source}>

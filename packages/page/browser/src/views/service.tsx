@@ -83,7 +83,7 @@ function Service({ of: service, version }: { readonly of: ServiceDetail; readonl
       {slices.length > 0 && (
         <Section
           title="EndpointSlices"
-          aside={
+          note={
             slices.length < sliceCount
               ? `the first ${number(slices.length)} of ${number(sliceCount)}`
               : number(sliceCount)
@@ -189,7 +189,7 @@ function Frontends({ service, version }: { readonly service: ServiceDetail; read
     );
   };
   return (
-    <Section title="Frontends" aside="addresses and ports that this node forwards">
+    <Section title="Frontends" note="addresses and ports that this node forwards">
       <Table label="Frontends" columns={['Frontend', 'Kind', '#Endpoints', 'Masquerade', 'Without endpoints', '']}>
         {frontends.map((frontend) => (
           <FrontendRows key={`${frontend.key} ${frontend.port}`} of={frontend} />
@@ -260,7 +260,7 @@ function FrontendTroubles({ of: { key, lostTo, claimedBy, quarantined } }: { rea
       ? []
       : [
           [
-            'aside',
+            'quarantined',
             <>
               is quarantined for <Age at={quarantined.since} suffix="" />: the kernel rejects it: {quarantined.reason}
             </>,
@@ -272,7 +272,7 @@ function FrontendTroubles({ of: { key, lostTo, claimedBy, quarantined } }: { rea
       {troubles.map(([id, text]) => (
         <tr key={`${key} ${id}`} class="note">
           <td colSpan={6}>
-            <Dot tone={id === 'lost' || id === 'aside' ? 'bad' : 'warn'} /> {text}
+            <Dot tone={id === 'lost' || id === 'quarantined' ? 'bad' : 'warn'} /> {text}
           </td>
         </tr>
       ))}

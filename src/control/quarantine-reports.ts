@@ -5,9 +5,9 @@ import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { QuarantinedFrontend } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
-import type { AsideService } from '../record/progress.js';
+import type { QuarantinedService } from '../record/progress.js';
 
-export interface AsideReportsParts {
+export interface QuarantineReportsParts {
   readonly family: Family;
   readonly plan: (key: FrontendKey) => FrontendPlan | undefined;
   readonly clock: Clock;
@@ -18,22 +18,22 @@ export interface AsideReportsParts {
 }
 
 /** Tells the log and the Services' users of frontends that are quarantined: once for each reason, and the log once when it is over. Has them tried again. */
-export class AsideReports {
-  private held: ReadonlyMap<FrontendKey, AsideService> = new Map();
+export class QuarantineReports {
+  private held: ReadonlyMap<FrontendKey, QuarantinedService> = new Map();
   private cancelTimer: (() => void) | null = null;
 
-  constructor(private readonly parts: AsideReportsParts) {}
+  constructor(private readonly parts: QuarantineReportsParts) {}
 
-  get services(): readonly AsideService[] {
+  get services(): readonly QuarantinedService[] {
     return [...this.held.values()];
   }
 
   /** These are quarantined now. */
-  update(aside: readonly QuarantinedFrontend[]): void {
+  update(quarantined: readonly QuarantinedFrontend[]): void {
     const { family, log, plan } = this.parts;
     const before = this.held;
     this.held = new Map(
-      aside.map(({ frontend, reason, since, absent }) => [
+      quarantined.map(({ frontend, reason, since, absent }) => [
         frontend,
         {
           frontend,
@@ -49,10 +49,10 @@ export class AsideReports {
     for (const { frontend, servicePort } of before.values())
       if (!this.held.has(frontend))
         log.info(0, 'a frontend is no longer quarantined', { family, frontend, servicePort });
-    this.schedule(aside);
+    this.schedule(quarantined);
   }
 
-  private report({ frontend, servicePort, reason, absent }: AsideService): void {
+  private report({ frontend, servicePort, reason, absent }: QuarantinedService): void {
     const { family, log, events } = this.parts;
     log.warn(
       absent === true
@@ -71,12 +71,12 @@ export class AsideReports {
     });
   }
 
-  private schedule(aside: readonly QuarantinedFrontend[]): void {
+  private schedule(quarantined: readonly QuarantinedFrontend[]): void {
     const { clock, onDue } = this.parts;
     this.cancelTimer?.();
     this.cancelTimer = null;
-    if (aside.length === 0) return;
-    const next = least(aside.map(({ retryAt }) => retryAt));
+    if (quarantined.length === 0) return;
+    const next = least(quarantined.map(({ retryAt }) => retryAt));
     this.cancelTimer = clock.callAt(Math.max(next, clock.now()), () => {
       this.cancelTimer = null;
       onDue();
@@ -84,6 +84,6 @@ export class AsideReports {
   }
 }
 
-function isOtherwise(before: AsideService | undefined, { reason, absent }: AsideService): boolean {
+function isOtherwise(before: QuarantinedService | undefined, { reason, absent }: QuarantinedService): boolean {
   return before?.reason !== reason || before.absent !== absent;
 }

@@ -4,7 +4,18 @@ import type { Row, RowRef } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { SeededRandom } from '../../support/random.js';
 import { node, type ServiceText } from '../../support/rows.js';
-import { asides, gone, keyOf, others, refuse, rowsOf, settle, started, STILL_TO_REMOVE, UDP } from './aside-scene.js';
+import {
+  quarantined,
+  gone,
+  keyOf,
+  others,
+  refuse,
+  rowsOf,
+  settle,
+  started,
+  STILL_TO_REMOVE,
+  UDP,
+} from './quarantine-scene.js';
 import { compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
 
 /** Frontends that the kernel refuses: they are quarantined, and nobody else waits for them. */
@@ -54,7 +65,7 @@ t.test('a frontend is quarantined where a sync takes many transactions', async (
   t.same(await others(rig, refused), []);
 });
 
-t.test('refused in a change: the next sync compares, and sets it aside', async (t) => {
+t.test('a frontend that is refused in a change is quarantined by the next sync, which compares', async (t) => {
   const rig = await started(3);
   refuse(rig, [keyOf(1)]);
   rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);
@@ -74,7 +85,7 @@ t.test('refused in a change: the next sync compares, and sets it aside', async (
   t.same(await rig.difference(), []);
 });
 
-t.test('a refusal that comparing explains sets nobody aside', async (t) => {
+t.test('a refusal that comparing explains quarantines no frontend', async (t) => {
   const rig = await started(3);
   await rig.kernel.nftTransact({
     family: 'ip',
@@ -112,7 +123,7 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   refuse(rig, [key]);
   rig.commit(rowsOf(2, 3), [gone(9)]);
   t.equal(await settle(rig), 1);
-  t.same(await asides(rig), [key]);
+  t.same(await quarantined(rig), [key]);
   t.same(await others(rig, [key]), []);
   t.same(
     (await rig.difference()).filter((line) => /^\+.* (?:10\.96\.0\.9|10\.7\.9\.\d+)$/.test(line)).length,
@@ -133,13 +144,13 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   await t.rejects(rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()));
   await rig.sync();
   await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
-  t.same(await asides(rig), [key], 'the note of its flows does not go');
+  t.same(await quarantined(rig), [key], 'the note of its flows does not go');
   t.same([...rig.dataplane.goneFlows()], [], 'and nobody looks for them any more');
   rig.commit(rowsOf(1, 2));
   t.match(await rig.sync(), { full: false, quarantined: [{ frontend: key }] });
   rig.kernel.faults.refuses = null;
   rig.now = 120_000;
-  t.same(await asides(rig), []);
+  t.same(await quarantined(rig), []);
   t.same(await rig.difference(), []);
 });
 
@@ -149,7 +160,7 @@ t.test('many are refused at once', async (t) => {
   refuse(rig, refused);
   rig.commit(Array.from({ length: 60 }, (_, number) => rowsOf(number, 3)).flat());
   t.equal(await settle(rig), 1, 'the first may have been anything');
-  t.same(await asides(rig), refused);
+  t.same(await quarantined(rig), refused);
   t.same(await others(rig, refused), []);
   const { kernel } = rig;
   rig.now = 60_000;
@@ -166,7 +177,7 @@ t.test('many are refused at once', async (t) => {
   kernel.faults.refuses = null;
   rig.now = 120_000;
   for (let round = 0; round < 2; round++) await rig.sync();
-  t.same(await asides(rig), []);
+  t.same(await quarantined(rig), []);
   t.same(await rig.difference(), []);
 });
 
@@ -186,12 +197,12 @@ t.test('a class chain, or what an affinity timeout needs, concerns those who use
       ...rowsOf(2, 5),
     ]);
     t.ok((await settle(rig)) <= 1, String(refused));
-    const set = await asides(rig);
+    const set = await quarantined(rig);
     t.ok(set.length > 0 && set.every((key) => /10\.96\.0\.7:|192\.0\.2\.7:|nodeport:30007/.test(key)), set.join());
     t.same(await others(rig, set), []);
     rig.kernel.faults.refuses = null;
     rig.now = 60_000;
-    t.same(await asides(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   }
 });
@@ -296,7 +307,7 @@ t.test('random histories with frontends that are refused', async (t) => {
     rig.kernel.faults.refuses = null;
     rig.now += 120_000;
     await settle(rig);
-    t.same(await asides(rig), []);
+    t.same(await quarantined(rig), []);
     await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
     t.same(await rig.difference(), [], `seed ${seed}`);
     await rig.sync(true);

@@ -1,7 +1,18 @@
 import t from 'tap';
 import { packFrontend, packSlot } from '../../../src/dataplane/nftables/keys.js';
 import type { FrontendKey } from '../../../src/plan/types.js';
-import { asides, gone, keyOf, others, refuse, rowsOf, settle, started, STILL_TO_REMOVE, UDP } from './aside-scene.js';
+import {
+  quarantined,
+  gone,
+  keyOf,
+  others,
+  refuse,
+  rowsOf,
+  settle,
+  started,
+  STILL_TO_REMOVE,
+  UDP,
+} from './quarantine-scene.js';
 
 /** What becomes of frontends that are quarantined: how many are tried again, what is found out of whom, what others do to them. */
 
@@ -51,7 +62,7 @@ t.test('the note of flows that does not go keeps nothing from a frontend that is
   await t.rejects(rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()));
   await rig.sync();
   await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
-  t.same(await asides(rig), [key]);
+  t.same(await quarantined(rig), [key]);
   const served = async (): Promise<readonly string[]> =>
     (await rig.difference()).filter((line) => !STILL_TO_REMOVE.test(line));
   rig.commit(rows);
@@ -63,14 +74,14 @@ t.test('the note of flows that does not go keeps nothing from a frontend that is
   rig.restart();
   rig.commit(rowsOf(9, 3, { ports: UDP }));
   await settle(rig);
-  t.same(await asides(rig), [key]);
+  t.same(await quarantined(rig), [key]);
   t.same(await served(), [], 'in another process too');
   rig.commit([], [gone(9)]);
   t.match(await rig.sync(), { flows: new Set([key]) });
   t.same([...rig.dataplane.goneFlows()], [key], 'gone again, its flows are to be removed once more');
   faults.refuses = null;
   await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
-  t.same(await asides(rig), []);
+  t.same(await quarantined(rig), []);
   t.same(await rig.difference(), []);
 });
 
@@ -90,18 +101,18 @@ t.test('refusals that do not say of what: the second time the frontends are foun
     rig.commit(Array.from({ length: 300 }, (_, number) => rowsOf(number, 3)).flat());
     t.equal(await settle(rig), 2, 'once it may have been anything');
     t.ok(attempts <= 3 + 64, `${attempts} attempts`);
-    t.same(await asides(rig), refused);
+    t.same(await quarantined(rig), refused);
     t.same(await others(rig, refused), []);
     rig.commit(rowsOf(1, 4));
     attempts = 0;
     t.match(await rig.sync(), { full: false, transactions: 1 });
     t.equal(attempts, 1, 'nobody waits for them');
     rig.now = 60_000;
-    t.same(await asides(rig), refused, 'refused again they do not fail the sync');
+    t.same(await quarantined(rig), refused, 'refused again they do not fail the sync');
     for (let round = 0; round < 3; round++) await rig.sync();
     faults.refuses = null;
     rig.now = 200_000;
-    t.same(await asides(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   }
 });
@@ -130,7 +141,7 @@ t.test('no frontend is quarantined where everything is refused and nothing is na
     refuse(rig, [keyOf(3)]);
     faults.names = 'element';
     t.ok((await settle(rig)) <= 1);
-    t.same(await asides(rig), [keyOf(3)]);
+    t.same(await quarantined(rig), [keyOf(3)]);
     faults.names = 'nothing';
   }
 });
@@ -142,7 +153,7 @@ t.test('a quarantined frontend’s elements that are removed externally come bac
   rig.kernel.faults.refuses = (what, packed) => /^add element endpoints/.test(what) && aboveTwo.includes(packed);
   rig.commit([...rowsOf(3, 5), ...rowsOf(4, 5)]);
   await settle(rig);
-  t.same(await asides(rig), [keyOf(3)]);
+  t.same(await quarantined(rig), [keyOf(3)]);
   const before = await rig.difference();
   const sets = [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) =>
     /^(frontends|endpoints-\d)$/.test(name),
@@ -163,6 +174,6 @@ t.test('a quarantined frontend’s elements that are removed externally come bac
   t.same(await rig.during(() => rig.sync()), []);
   rig.kernel.faults.refuses = null;
   rig.now = 60_000;
-  t.same(await asides(rig), []);
+  t.same(await quarantined(rig), []);
   t.same(await rig.difference(), []);
 });

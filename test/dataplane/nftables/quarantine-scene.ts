@@ -73,6 +73,6 @@ export async function settle(rig: Rig): Promise<number> {
   }
 }
 
-export async function asides(rig: Rig): Promise<readonly FrontendKey[]> {
+export async function quarantined(rig: Rig): Promise<readonly FrontendKey[]> {
   return (await rig.sync()).quarantined.map(({ frontend }) => frontend).sort();
 }

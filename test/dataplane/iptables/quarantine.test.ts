@@ -60,7 +60,7 @@ function remove(chains: Map<string, string[]>): void {
 }
 
 for (const flavor of ['nft', 'legacy'] as const) {
-  const aside = async (rig: Rig, full = false): Promise<readonly string[]> =>
+  const quarantined = async (rig: Rig, full = false): Promise<readonly string[]> =>
     (await rig.sync(full)).quarantined.map(({ frontend }) => frontend).sort();
 
   t.test(`${flavor}: one Service is quarantined, stays as it was, and is tried again`, async (t) => {
@@ -76,7 +76,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.ok(retryAt > since);
     rig.commit([endpoints(8, 3), web(90), endpoints(90, 1)], gone(9));
     const sent = await rig.during(async () => {
-      t.same(await aside(rig), [frontend(7)]);
+      t.same(await quarantined(rig), [frontend(7)]);
     });
     t.equal(sent.length, 7, 'two chains written, one removed, and the dispatch to those that come and go');
     t.same(await others(rig, [7]), []);
@@ -90,10 +90,10 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.during(() => rig.sync()), []);
 
     rig.commit([endpoints(7, 1)]);
-    t.same(await aside(rig), [], 'with another plan it is tried at once');
+    t.same(await quarantined(rig), [], 'with another plan it is tried at once');
     t.same(await rig.difference(), []);
     rig.commit([endpoints(7, 4)]);
-    t.same(await aside(rig), [frontend(7)]);
+    t.same(await quarantined(rig), [frontend(7)]);
     rig.kernel.refuses = null;
     rig.wait(60_000);
     const last = await rig.sync();
@@ -108,12 +108,12 @@ for (const flavor of ['nft', 'legacy'] as const) {
     const indexes = Array.from({ length: 120 }, (_, index) => index);
     rig.commit([...NODE_ROWS, ...indexes.flatMap((index) => [web(index), endpoints(index, 2)])]);
     await t.rejects(rig.sync(), /a? ?line/);
-    t.same(await aside(rig), refused.map(frontend).sort());
+    t.same(await quarantined(rig), refused.map(frontend).sort());
     t.same(await others(rig, refused), []);
     t.notOk([...rig.kernel.every('nat', 'IPv4', flavor)].flat(2).some((rule) => rule.includes('10.96.0.3/32')));
     rig.kernel.refuses = null;
     rig.wait(60_000);
-    t.same(await aside(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   });
 
@@ -122,14 +122,14 @@ for (const flavor of ['nft', 'legacy'] as const) {
     const late = new Rig(rig.kernel, 'IPv4', {}, flavor);
     refuse(late, [2], 2);
     late.commit([...NODE_ROWS, ...[1, 2, 3, 4].flatMap((index) => [web(index), endpoints(index, index + 1)])]);
-    t.same(await aside(late), [frontend(2)]);
+    t.same(await quarantined(late), [frontend(2)]);
     t.same(await others(late, [2]), []);
     const rules = [...late.kernel.every('nat', 'IPv4', flavor)].flat(2);
     t.equal(rules.filter((rule) => /to-destination 10\.1\.2\./.test(rule)).length, 2, 'as it was');
     t.ok(rules.some((rule) => rule.includes('-d 10.96.0.2/32') && rule.includes('-j KUBE-SVC-')));
     late.wait(1e6);
     late.kernel.refuses = null;
-    t.same(await aside(late), []);
+    t.same(await quarantined(late), []);
     t.same(await late.difference(), []);
   });
 
@@ -137,10 +137,10 @@ for (const flavor of ['nft', 'legacy'] as const) {
     const rig = await cluster(flavor, 70);
     rig.kernel.refuses = (rule) => rule.startsWith('filter') && rule.includes('web-5 ') && rule.includes(' REJECT ');
     rig.commit([endpoints(5, 0), endpoints(6, 0)]);
-    t.same(await aside(rig), [frontend(5)]);
+    t.same(await quarantined(rig), [frontend(5)]);
     t.same(await others(rig, [5]), []);
     rig.commit([endpoints(7, 0)], gone(5));
-    t.same(await aside(rig), [], 'it can be removed');
+    t.same(await quarantined(rig), [], 'it can be removed');
     t.same(await rig.difference(), []);
   });
 
@@ -154,12 +154,12 @@ for (const flavor of ['nft', 'legacy'] as const) {
     await rig.sync();
     rig.kernel.refuses = (rule) => rule.includes('named:b');
     rig.commit([...named('b'), endpoints(1, 1)]);
-    t.same(await aside(rig), [frontend(99)]);
+    t.same(await quarantined(rig), [frontend(99)]);
     const rules = [...rig.kernel.every('nat', 'IPv4', flavor)].flat(2);
     t.ok(rules.some((rule) => rule.includes('named:a')));
     t.same(await others(rig, [99]), []);
     rig.commit(named('c'));
-    t.same(await aside(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   });
 
@@ -187,7 +187,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     rig.commit([endpoints(1, 3), endpoints(2, 3)]);
     await t.rejects(rig.sync());
     rig.kernel.iptablesRestore = restore;
-    t.same(await aside(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   });
 
@@ -227,7 +227,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     );
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3)]);
-    t.same(await aside(rig), [frontend(2)]);
+    t.same(await quarantined(rig), [frontend(2)]);
     t.same(await others(rig, [2]), []);
   });
 
@@ -235,7 +235,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     const rig = await cluster(flavor, 5);
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3), endpoints(3, 3)]);
-    t.same(await aside(rig), [frontend(2)]);
+    t.same(await quarantined(rig), [frontend(2)]);
     const contents = (): readonly string[] => [...rig.kernel.every('nat', 'IPv4', flavor)].flat(2);
     const before = contents();
     for (const tamper of [flush, remove]) {
@@ -256,7 +256,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.during(() => rig.sync()), []);
     rig.kernel.refuses = null;
     rig.wait(60_000);
-    t.same(await aside(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   });
 
@@ -269,12 +269,12 @@ for (const flavor of ['nft', 'legacy'] as const) {
         .filter((rule) => / -d 10\.96\..* -j KUBE-SVC-/.test(` ${rule}`)).length;
     for (const index of Array.from({ length: 50 }, (_, each) => 30 + each)) rig.commit([], gone(index));
     rig.commit([endpoints(1, 0)]);
-    t.same(await aside(rig), [frontend(16)], 'the other is gone');
+    t.same(await quarantined(rig), [frontend(16)], 'the other is gone');
     t.equal(entries(), 28);
     t.same(await others(rig, [16]), []);
     rig.kernel.refuses = null;
     rig.wait(60_000);
-    t.same(await aside(rig), []);
+    t.same(await quarantined(rig), []);
     t.same(await rig.difference(), []);
   });
 
@@ -307,7 +307,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
       rig.kernel.refuses = null;
       rig.kernel.faults.length = 0;
       rig.wait(60_000);
-      t.same(await aside(rig, true), []);
+      t.same(await quarantined(rig, true), []);
       t.same(await rig.difference(), [], `seed ${seed}`);
     }
   });
