@@ -23,6 +23,13 @@ export default tseslint.config(
       // Nobody declares an enum here, and the search for their types takes an eighth of the time of all rules.
       '@typescript-eslint/no-unsafe-enum-assignment': 'off',
       'no-console': 'error',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+          message: 'Name the properties in the object itself.',
+        },
+      ],
       'max-lines': ['warn', 400],
       'limits/max-lines': ['error', 600],
       eqeqeq: 'error',

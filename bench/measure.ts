@@ -281,7 +281,8 @@ class Measurement {
     const churnCpuPercent = ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds;
     this.reconfigure();
     return {
-      ...{ churnCpuPercent, churnLagMs: spread(lags) },
+      churnCpuPercent,
+      churnLagMs: spread(lags),
       churnResidentMb: resident.at(-1) ?? 0,
       churnGrowthMb: growth(resident),
     };

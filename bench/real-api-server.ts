@@ -30,7 +30,11 @@ export class RealApiServer implements BenchApiServer {
   static async start(programs: string, cluster: Cluster, directory: string): Promise<RealApiServer> {
     const authority = new Authority();
     const started = await KubeApiServer.start({
-      ...{ programs, directory, authority, serviceRange: ALLOCATED_RANGE, nodeAddress: NODE_ADDRESS },
+      programs,
+      directory,
+      authority,
+      serviceRange: ALLOCATED_RANGE,
+      nodeAddress: NODE_ADDRESS,
     });
     const server = new RealApiServer(started, authority, directory);
     try {

@@ -89,15 +89,13 @@ async function attack(target: Target): Promise<void> {
   const trusted = agentOf(target, target.pair, 4);
   const slow = (): void => {
     const outgoing = request({
-      ...{
-        host: '127.0.0.1',
-        servername: 'localhost',
-        port,
-        path: '/validate',
-        method: 'POST',
-        agent: false,
-        ca: authority,
-      },
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      path: '/validate',
+      method: 'POST',
+      agent: false,
+      ca: authority,
       headers: { 'Content-Type': 'application/json', 'Content-Length': 1 << 20 },
     });
     outgoing.on('error', () => undefined).write('{');
@@ -154,7 +152,8 @@ async function startWebhook(folder: string, authority: Authority): Promise<reado
   const served = authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost', 'IP:127.0.0.1'] });
   const server = new ApiServer({
     tls: { key: served.key, cert: served.certificate, clientCa: null },
-    ...{ address: '127.0.0.1', tokens: ['good'] },
+    address: '127.0.0.1',
+    tokens: ['good'],
   });
   for (let index = 0; index < services; index++) {
     const place = `${index >> 8}.${index & 255}`;

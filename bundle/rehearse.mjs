@@ -124,7 +124,9 @@ class Proxy {
     writeFileSync(
       kubeconfig,
       JSON.stringify({
-        ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'here' },
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'here',
         contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
         clusters: [{ name: 'here', cluster: { server } }],
         users: [{ name: 'me', user: { token: 'rehearsal' } }],

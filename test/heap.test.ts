@@ -85,19 +85,23 @@ const KINDS = {
   'of an external address that others have': () => ({ spec: { externalIPs: ['192.0.2.1'] } }),
   'of node ports': () => ({ spec: { type: 'NodePort' }, nodePort: true }),
   'of UDP node ports for pods of this node': () => ({
-    ...{ protocol: 'UDP', nodePort: true },
+    protocol: 'UDP',
+    nodePort: true,
     spec: { type: 'NodePort', externalTrafficPolicy: 'Local' },
   }),
   'of a load balancer for some': (number) => ({
-    ...{ ingress: external(number), nodePort: true },
+    ingress: external(number),
+    nodePort: true,
     spec: { type: 'LoadBalancer', loadBalancerSourceRanges: [`${external(number)}/32`, '10.0.0.0/8'] },
   }),
   'of a load balancer that remembers clients': (number) => ({
-    ...{ ingress: external(number), nodePort: true },
+    ingress: external(number),
+    nodePort: true,
     spec: { type: 'LoadBalancer', ...affinity(60 + number) },
   }),
   'of a load balancer for pods of this node': (number) => ({
-    ...{ ingress: external(number), nodePort: true },
+    ingress: external(number),
+    nodePort: true,
     spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 40_000 + (number % 20_000) },
   }),
   'of weights': (number) => ({ ofSlice: { 'pointsman.dev/weight': String(1 + (number % 50)) } }),
@@ -111,7 +115,8 @@ const KINDS = {
   'that starts slowly': (number) => ({ annotations: { 'pointsman.dev/slow-start': `${1 + (number % 40)}s` } }),
   'that tries again': (number) => ({ annotations: { 'pointsman.dev/connect-retry': `${2 + (number % 30)}s` } }),
   'that tries again by UDP': (number) => ({
-    ...{ protocol: 'UDP', annotations: { 'pointsman.dev/udp-retry': `${2 + (number % 30)}s` } },
+    protocol: 'UDP',
+    annotations: { 'pointsman.dev/udp-retry': `${2 + (number % 30)}s` },
   }),
   'that drains': (number) => ({
     annotations: {
@@ -144,9 +149,13 @@ function next(number: number, kind: Kind, names: Interner): readonly Row[] {
   );
   const { row } = translateService(
     {
-      ...{ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace, annotations } },
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace, annotations },
       spec: {
-        ...{ clusterIP: clusterIPs[0], clusterIPs, ipFamilies: families },
+        clusterIP: clusterIPs[0],
+        clusterIPs,
+        ipFamilies: families,
         ports: [{ name: port, port: 80, protocol, ...(nodePort ? { nodePort: 1024 + (number % 38_000) } : {}) }],
         ...spec,
       },
@@ -161,14 +170,19 @@ function next(number: number, kind: Kind, names: Interner): readonly Row[] {
     );
     const translated = translateEndpointSlice(
       {
-        ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: family },
+        apiVersion: 'discovery.k8s.io/v1',
+        kind: 'EndpointSlice',
+        addressType: family,
         metadata: {
-          ...{ name: `${name}-${family.toLowerCase()}`, namespace, annotations: ofSlice },
+          name: `${name}-${family.toLowerCase()}`,
+          namespace,
+          annotations: ofSlice,
           labels: { 'kubernetes.io/service-name': name },
         },
         ports: [{ name: port, port: 8080, protocol }],
         endpoints: (kind.endpoints === 0 ? [] : addresses).map((address, index) => ({
-          ...{ addresses: [address], conditions: { ready: true, serving: true, terminating: false } },
+          addresses: [address],
+          conditions: { ready: true, serving: true, terminating: false },
           nodeName: index === 0 ? 'test-node' : `node-${number}`,
           zone: `zone-${number}`,
           targetRef: { kind: 'Pod', namespace, name: `${name}-${index}` },

@@ -28,7 +28,10 @@ export class Build {
     const node = pinnedNode(OWN, folder).path;
     this.#environment = {
       ...process.env,
-      ...{ LC_ALL: 'C', TZ: 'UTC', POINTSMAN_COMMIT: commit, SOURCE_DATE_EPOCH: String(seconds) },
+      LC_ALL: 'C',
+      TZ: 'UTC',
+      POINTSMAN_COMMIT: commit,
+      SOURCE_DATE_EPOCH: String(seconds),
       PATH: `${join(node, '..')}:${process.env.PATH}`,
     };
   }

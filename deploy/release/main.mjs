@@ -91,7 +91,10 @@ async function make(folder, values) {
     const options = { architectures, seconds, repository, commit, compiled: values['v8-cache'], url };
     const { files, version } = await contents(build, options);
     const statement = provenance(files, {
-      ...{ builder, commit, version, tools: build.tools(architectures) },
+      builder,
+      commit,
+      version,
+      tools: build.tools(architectures),
       parameters: { repository, architectures },
       dependencies: pinnedDependencies(readPins(), architectures),
     });

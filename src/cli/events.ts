@@ -16,7 +16,11 @@ import { EventSender } from '../sources/kubernetes/events/event-sender.js';
 export async function openEvents({ kubernetes }: Pick<Config, 'kubernetes'>, log: Log): Promise<EventSender> {
   const rates: EventRates = kubernetes?.events ?? { ...DEFAULT_EVENT_RATES, limitFile: null };
   return new EventSender({
-    ...{ hostname: hostname(), clock: systemClock, wallClock: systemWallClock(), log, rates },
+    hostname: hostname(),
+    clock: systemClock,
+    wallClock: systemWallClock(),
+    log,
+    rates,
     limit: rates.limitFile === null ? null : await readLimit(rates.limitFile, log),
   });
 }

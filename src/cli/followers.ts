@@ -74,7 +74,12 @@ async function openCounts(parts: FollowersParts): Promise<ServiceTelemetry | nul
   const { localAddresses } = machine.host;
   const { conntrack } = machine.addon;
   const telemetry = await openTelemetry({
-    ...{ config: serviceTelemetry, conntrack, families, localAddresses, attempts, log },
+    config: serviceTelemetry,
+    conntrack,
+    families,
+    localAddresses,
+    attempts,
+    log,
     clock: systemClock,
   });
   metrics.show(() => telemetry.families());

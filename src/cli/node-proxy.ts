@@ -134,19 +134,7 @@ export class NodeProxy {
     this.silence = platform === SUBSYSTEM_PLATFORMS.peer ? new Silence(lazyPeer(options.machine)) : null;
     this.observers = new CycleObservers(new SyncLog(log, systemClock), this.metrics);
     if (tracing !== null) this.observers.add(tracing);
-    this.sources = new Sources({
-      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events },
-      certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
-      limitSilence:
-        this.silence === null
-          ? null
-          : (...limit) => {
-              this.silence?.limit(...limit);
-            },
-      onNodeRead: (read) => {
-        this.renamed(read.nodeName);
-      },
-    });
+    this.sources = this.makeSources();
     this.attempts = new Attempts(mode.attempts, log);
     this.health.apiHeardMs = () => this.silence?.heardMs() ?? null;
     const { addon, host } = options.machine;
@@ -161,7 +149,8 @@ export class NodeProxy {
       minIntervalMs: config.minSyncPeriod,
       fullIntervalMs: config.syncPeriod,
       retry: { ...RETRY, maxMs: config.syncPeriod },
-      ...{ clock: systemClock, random: Math.random },
+      clock: systemClock,
+      random: Math.random,
     });
     const { families } = this.cycle;
     this.overflow = new AffinityOverflow({ families, metrics: this.metrics, log, events, clock: systemClock });
@@ -171,6 +160,29 @@ export class NodeProxy {
     this.startProgress = new StartProgress({ store, sources, progress, clock: systemClock, log });
     this.store.onChange((edits, receivedAt) => {
       this.cycle.stateChanged(edits, receivedAt);
+    });
+  }
+
+  private makeSources(): Sources {
+    const { loaded, log, tracing, events } = this.options;
+    const { clientCertificate } = loaded.config.kubernetes ?? { clientCertificate: null };
+    return new Sources({
+      version: loaded.version,
+      store: this.store,
+      log,
+      observer: this.metrics,
+      tracing,
+      events,
+      certificates: clientCertificate === null ? null : this.metrics.certificates(this.health),
+      limitSilence:
+        this.silence === null
+          ? null
+          : (...limit) => {
+              this.silence?.limit(...limit);
+            },
+      onNodeRead: (read) => {
+        this.renamed(read.nodeName);
+      },
     });
   }
 
@@ -355,7 +367,14 @@ export class NodeProxy {
     const { health, metrics, loaded, wallClock } = this;
     const { log } = this.options;
     return new Listeners({
-      ...{ loaded, health, metrics, page: this.page, openDoor, clock: systemClock, wallClock, log },
+      loaded,
+      health,
+      metrics,
+      page: this.page,
+      openDoor,
+      clock: systemClock,
+      wallClock,
+      log,
       setVerbosity: (verbosity) => {
         log.setThresholds({ ...this.config.logging, verbosity });
       },
@@ -395,7 +414,15 @@ export class NodeProxy {
     const { machine, log, events, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
-      ...{ store, serviceHealth, progress, localAddresses, health, observers, events, log, clock: systemClock },
+      store,
+      serviceHealth,
+      progress,
+      localAddresses,
+      health,
+      observers,
+      events,
+      log,
+      clock: systemClock,
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
       conntrack:
@@ -447,7 +474,11 @@ export class NodeProxy {
     return keptValues({
       host: machine.host,
       settings: () => kernelSettings(this.config, this.cycle.guardedBy, this.besides),
-      ...{ log, metrics, health, events, nodeName: () => this.loaded.config.nodeName },
+      log,
+      metrics,
+      health,
+      events,
+      nodeName: () => this.loaded.config.nodeName,
     });
   }
 
@@ -476,8 +507,15 @@ export class NodeProxy {
   private running(): RunningProcess {
     const { store, health, progress, metrics, sources, options } = this;
     return {
-      ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
-      ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded, held: sources },
+      release: OWN_VERSION,
+      host: options.machine.host,
+      snapshot: store.snapshot,
+      health,
+      progress,
+      families: this.cycle.families,
+      now: () => systemClock.now(),
+      loaded: () => this.loaded,
+      held: sources,
       configuration: () => configurationFields(this.loaded.document),
       defaults: () => defaultSettings(this.config.mode, options.machine.host.platform),
       refusal: () => this.health.refusal,

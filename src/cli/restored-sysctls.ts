@@ -4,8 +4,13 @@ import { restorableSysctls } from '../dataplane/modes.js';
 import type { ConntrackSettings, Host, KernelValue } from '../host/host.js';
 
 const UNCHANGED: ConntrackSettings = {
-  ...{ maxPerCore: 0, min: 0, tcpBeLiberal: false },
-  ...{ tcpEstablishedMs: null, tcpCloseWaitMs: null, udpMs: null, udpStreamMs: null },
+  maxPerCore: 0,
+  min: 0,
+  tcpBeLiberal: false,
+  tcpEstablishedMs: null,
+  tcpCloseWaitMs: null,
+  udpMs: null,
+  udpStreamMs: null,
 };
 
 /**

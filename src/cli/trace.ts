@@ -76,7 +76,9 @@ function flowOf({ family, protocol, destination, source: { sender } }: Explained
   const of = sender.type === 'address' ? sender.address : null;
   const input = sender.type === 'address' ? sender.interface : sender.type === 'interface' ? sender.name : null;
   return {
-    ...{ family, protocol, input },
+    family,
+    protocol,
+    input,
     destination: address,
     port: Number(port),
     source: of,

@@ -214,28 +214,29 @@ export interface LoggingConfig {
 export const IPTABLES_FLAVORS = ['auto', 'legacy', 'nft'] as const;
 export type IptablesFlavorChoice = (typeof IPTABLES_FLAVORS)[number];
 
+/** Settings that do not come from the v1alpha1 document, as they are in force. */
+type OwnSettings = Pick<
+  Config,
+  | 'nodeName'
+  | 'manifests'
+  | 'fileCheckFrequency'
+  | 'httpCheckFrequency'
+  | 'statusSocket'
+  | 'tracingFile'
+  | 'iptablesFlavor'
+  | 'secured'
+  | 'changeLog'
+  | 'affinityIPv6Prefix'
+  | 'resetRemovedEndpoints'
+  | 'serviceTelemetry'
+  | 'serviceLimits'
+  | 'balance'
+  | 'retryTimes'
+>;
+
 /** What does not come from the v1alpha1 document. */
-export interface Surroundings {
-  readonly nodeName: string;
-  /** Empty: none. */
-  readonly master: string;
-  readonly manifests: readonly ManifestsSource[];
-  readonly fileCheckFrequency: number;
-  readonly httpCheckFrequency: number;
-  readonly statusSocket: string | null;
-  readonly tracingFile: string | null;
-  readonly egressFile: string | null;
-  readonly events: EventRates;
-  readonly iptablesFlavor: IptablesFlavorChoice;
-  readonly secured: SecuredConfig | null;
-  readonly changeLog: LogFileConfig | null;
-  readonly affinityIPv6Prefix: number;
-  readonly resetRemovedEndpoints: boolean;
-  readonly serviceTelemetry: TelemetryConfig | null;
-  readonly serviceLimits: ServiceLimits;
-  readonly balance: BalanceSettings;
-  readonly retryTimes: RetryTimes;
-  readonly clientCertificate: ClientCertificateConfig | null;
+export interface Surroundings
+  extends OwnSettings, Pick<KubernetesConfig, 'master' | 'egressFile' | 'events' | 'clientCertificate'> {
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
 }
@@ -244,18 +245,9 @@ export interface Surroundings {
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack } = document;
-  const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
-  const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
-  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits, balance } = surroundings;
-  const { resetRemovedEndpoints, retryTimes } = surroundings;
+  const { master, egressFile, events, clientCertificate, kubeNetwork, ...own } = surroundings;
   return deepFreeze({
-    nodeName,
-    kubernetes: kubernetes(document, surroundings),
-    manifests,
-    fileCheckFrequency,
-    httpCheckFrequency,
-    statusSocket,
-    tracingFile,
+    kubernetes: kubernetes(document, { manifests: own.manifests, master, egressFile, events, clientCertificate }),
     mode: checked(
       'mode',
       [...LINUX_MODES, ...WINDOWS_MODES].find((mode) => mode === document.mode),
@@ -263,9 +255,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
     healthz: healthzOf(document),
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
-    secured,
-    changeLog,
-    ...{ serviceTelemetry, serviceLimits, balance, affinityIPv6Prefix, retryTimes, resetRemovedEndpoints },
+    ...own,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),
@@ -275,9 +265,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     masqueradeAll: document[masqueradingSection(document)].masqueradeAll,
     masqueradeBit: document[masqueradingSection(document)].masqueradeBit,
     localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
-    iptablesFlavor,
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
-    kernelspace: document.mode === 'kernelspace' ? kernelspace(document, surroundings.kubeNetwork) : null,
+    kernelspace: document.mode === 'kernelspace' ? kernelspace(document, kubeNetwork) : null,
     localDetection: document.mode === 'kernelspace' ? NO_DETECTION : localDetection(document),
     nodePortAddresses: document.mode === 'kernelspace' ? EVERY_ADDRESS : nodePortPrefixes(document),
     allowExternalIPs: isGateEnabled('AllowServiceExternalIPs', document.featureGates),
@@ -305,7 +294,13 @@ export function readsServer({ clientConnection }: KubeProxyConfiguration, master
 
 function kubernetes(
   document: KubeProxyConfiguration,
-  { master, manifests, egressFile, events, clientCertificate }: Surroundings,
+  {
+    master,
+    manifests,
+    egressFile,
+    events,
+    clientCertificate,
+  }: Omit<Surroundings, keyof OwnSettings | 'kubeNetwork'> & Pick<Surroundings, 'manifests'>,
 ): KubernetesConfig | null {
   if (!readsServer(document, master, manifests.length === 0)) return null;
   const { clientConnection, configSyncPeriod } = document;

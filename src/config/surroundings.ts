@@ -1,7 +1,13 @@
 import { readLogFile, unusedLimits } from './audit.js';
 import { readBalance } from './balance.js';
 import { readClientCertificate } from './client-certificate.js';
-import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
+import {
+  IPTABLES_FLAVORS,
+  readsServer,
+  type IptablesFlavorChoice,
+  type ManifestsSource,
+  type Surroundings,
+} from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from './event-rates.js';
@@ -18,17 +24,19 @@ import { readTelemetry, unusedTelemetry } from './telemetry.js';
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
 const MAX_SOCKET_PATH_BYTES = 99;
 
+interface SurroundingsRead {
+  readonly value: Omit<Surroundings, 'kubeNetwork'>;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
 /** What the configuration needs beside its document: the node's name, and what only flags say. */
 export function readSurroundings(
   line: CommandLine,
   document: KubeProxyConfiguration,
   files: ConfigFiles,
   systemHostname: () => string,
-): {
-  readonly value: Omit<Surroundings, 'kubeNetwork'>;
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-} {
+): SurroundingsRead {
   const problems: string[] = [];
   const nodeName = (document.hostnameOverride || systemHostname()).trim().toLowerCase();
   if (nodeName === '') problems.push(`${KIND}.hostnameOverride: empty hostname is invalid`);
@@ -36,13 +44,8 @@ export function readSurroundings(
   problems.push(...manifests.problems);
   const fileCheckFrequency = periodFlag(line, 'file-check-frequency', problems);
   const httpCheckFrequency = periodFlag(line, 'http-check-frequency', problems);
-  const flavorText = textFlag(line, 'iptables-flavor') || 'auto';
-  const iptablesFlavor = IPTABLES_FLAVORS.find((flavor) => flavor === flavorText);
-  if (iptablesFlavor === undefined)
-    problems.push(invalid('--iptables-flavor', flavorText, `must be one of ${IPTABLES_FLAVORS.join(', ')}`));
-  const statusSocket = settingOf(line, 'status-socket');
-  if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
-    problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
+  const iptablesFlavor = readFlavor(line, problems);
+  const statusSocket = readStatusSocket(line, problems);
   const clientCertificate = readClientCertificate(line, document.clientConnection.kubeconfig);
   const isServerRead = readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0);
   const secured = readSecured(line, isServerRead);
@@ -52,16 +55,24 @@ export function readSurroundings(
   return {
     value: {
       nodeName,
-      ...{ master: textFlag(line, 'master'), manifests: manifests.sources },
-      ...{ fileCheckFrequency, httpCheckFrequency, changeLog },
-      ...{ statusSocket: statusSocket || null, clientCertificate: clientCertificate.value },
+      master: textFlag(line, 'master'),
+      manifests: manifests.sources,
+      fileCheckFrequency,
+      httpCheckFrequency,
+      changeLog,
+      statusSocket,
+      clientCertificate: clientCertificate.value,
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
-      iptablesFlavor: iptablesFlavor ?? 'auto',
-      ...{ secured: secured.value, events: readEventRates(line, problems) },
-      ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems), balance: readBalance(line, problems) },
+      iptablesFlavor,
+      secured: secured.value,
+      events: readEventRates(line, problems),
+      serviceTelemetry,
+      serviceLimits: readServiceLimits(line, problems),
+      balance: readBalance(line, problems),
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
-      ...readDying(line, document, problems),
+      resetRemovedEndpoints: resetsRemoved(line, document),
+      retryTimes: readRetryTimes(line, document, problems),
     },
     problems,
     warnings: [
@@ -75,14 +86,19 @@ export function readSurroundings(
   };
 }
 
-/** What becomes of connections whose endpoint dies. */
-function readDying(
-  line: CommandLine,
-  document: KubeProxyConfiguration,
-  problems: string[],
-): Pick<Surroundings, 'resetRemovedEndpoints' | 'retryTimes'> {
-  const resetRemovedEndpoints = resetsRemoved(line, document);
-  return { resetRemovedEndpoints, retryTimes: readRetryTimes(line, document, problems) };
+function readStatusSocket(line: CommandLine, problems: string[]): string | null {
+  const statusSocket = settingOf(line, 'status-socket');
+  if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
+    problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
+  return statusSocket || null;
+}
+
+function readFlavor(line: CommandLine, problems: string[]): IptablesFlavorChoice {
+  const flavorText = textFlag(line, 'iptables-flavor') || 'auto';
+  const iptablesFlavor = IPTABLES_FLAVORS.find((flavor) => flavor === flavorText);
+  if (iptablesFlavor === undefined)
+    problems.push(invalid('--iptables-flavor', flavorText, `must be one of ${IPTABLES_FLAVORS.join(', ')}`));
+  return iptablesFlavor ?? 'auto';
 }
 
 /** Flags that are about what there is none of. */

@@ -216,7 +216,9 @@ export class EndingConnections {
     const { log, table } = this.parts;
     if (this.missed === 0)
       log.warn('too many endpoints went at once: connections to some of them go on', {
-        ...{ family: table.family, endpoints: count, most: MOST_DEPARTURES },
+        family: table.family,
+        endpoints: count,
+        most: MOST_DEPARTURES,
       });
     this.missed += count;
   }
@@ -256,11 +258,14 @@ export class EndingConnections {
       endpoints: this.reset.endpoints + endpoints.size,
     };
     observers.connectionsReset?.({
-      ...{ family: table.family, connections },
+      family: table.family,
+      connections,
       endpoints: [...endpoints].map(unpackAddress).sort(),
     });
     log.info(2, 'reset connections to removed endpoints', {
-      ...{ family: table.family, connections, endpoints: endpoints.size },
+      family: table.family,
+      connections,
+      endpoints: endpoints.size,
     });
   }
 

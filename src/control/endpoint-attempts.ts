@@ -193,8 +193,15 @@ export class EndpointAttempts {
       row[of] < (before?.[of] ?? 0) ? row[of] : row[of] - (before?.[of] ?? 0);
     const [attempts, answers, refusals] = [more('attempts'), more('answers'), more('refusals')];
     const known = this.tallies.get(row.endpoint) ?? {
-      ...{ family: row.family, endpoint: row.endpoint, attempts: 0, answers: 0, refusals: 0 },
-      ...{ unanswered: 0, refused: 0, since: null, lastAt: at },
+      family: row.family,
+      endpoint: row.endpoint,
+      attempts: 0,
+      answers: 0,
+      refusals: 0,
+      unanswered: 0,
+      refused: 0,
+      since: null,
+      lastAt: at,
     };
     const unanswered = answers > 0 ? 0 : known.unanswered + attempts;
     this.tallies.set(row.endpoint, {

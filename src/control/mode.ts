@@ -45,7 +45,12 @@ export function countedMode(config: Config, { packetCounts }: OpenMode): Counted
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {
   const { isTcpBeLiberal, conntrackTimeouts, interfaceMac } = host;
   return {
-    ...{ config, addon, log, isTcpBeLiberal, conntrackTimeouts, interfaceMac },
+    config,
+    addon,
+    log,
+    isTcpBeLiberal,
+    conntrackTimeouts,
+    interfaceMac,
     onTransaction: () => undefined,
     now: () => systemClock.now(),
   };

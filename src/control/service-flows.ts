@@ -32,7 +32,7 @@ export class ServiceFlows {
   constructor(private readonly parts: ServiceFlowsParts) {
     const { tables, log, clock } = parts;
     const problem = 'cannot count flows of Services';
-    this.collector = new Collector({ take: () => this.take(), ...{ tables, problem, log, clock } });
+    this.collector = new Collector({ take: () => this.take(), tables, problem, log, clock });
   }
 
   /** Resolves when what was there before is known, which does not count. Never rejects. */
@@ -59,7 +59,9 @@ export class ServiceFlows {
   families(): readonly MetricFamily[] {
     const row = (name: string, type: MetricFamily['type'], help: string, value: number): MetricFamily => ({
       name: `pointsman_service_telemetry_${name}`,
-      ...{ help, type, values: [{ labels: {}, value }] },
+      help,
+      type,
+      values: [{ labels: {}, value }],
     });
     return [
       row('overruns_total', 'counter', 'Times that ends of flows came faster than they were read.', this.overruns),

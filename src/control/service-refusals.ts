@@ -37,7 +37,8 @@ export class ServiceRefusals {
       take: () => this.take(),
       tables: families.map(({ table }) => table),
       problem: 'cannot count refused packets of Services',
-      ...{ log, clock },
+      log,
+      clock,
     });
   }
 

@@ -137,7 +137,14 @@ export class Sources {
     // Only with the API server as a source the file's oddities are reported.
     const egress = await egressOf(kubernetes?.egressFile ?? null, { warn: () => undefined });
     return connectToApi({
-      ...{ kubeconfig, egress, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log },
+      kubeconfig,
+      egress,
+      master: '',
+      qps: -1,
+      burst: 1,
+      userAgent: agent,
+      clock: systemClock,
+      log,
       ...(tracing === null ? {} : { tracing }),
     });
   }
@@ -230,7 +237,11 @@ export async function connectKubernetes(
   const connect = (kubeconfig: string): Promise<ApiConnection> =>
     connectToApi({
       ...kubernetes,
-      ...{ kubeconfig, egress, userAgent: userAgent(version, OWN_VERSION), clock: systemClock, log },
+      kubeconfig,
+      egress,
+      userAgent: userAgent(version, OWN_VERSION),
+      clock: systemClock,
+      log,
       limitSilence,
       ...(observer === null ? {} : { observer }),
       ...(tracing === null ? {} : { tracing }),
@@ -280,9 +291,16 @@ async function connectCertified(
   const { readSelection } = await import('../sources/kubernetes/auth/access.js');
   const { connectCertified } = await import('../sources/kubernetes/certificate/connect.js');
   return connectCertified({
-    ...{ config, kubeconfig, nodeName, connect, log, observer },
+    config,
+    kubeconfig,
+    nodeName,
+    connect,
+    log,
+    observer,
     select: (path) => readSelection(path, master !== ''),
-    ...{ clock: systemClock, random: Math.random, now: Date.now },
+    clock: systemClock,
+    random: Math.random,
+    now: Date.now,
   });
 }
 

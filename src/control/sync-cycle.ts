@@ -105,12 +105,15 @@ export class SyncCycle {
     this.families = progress.families.map(
       (family) =>
         new FamilySync({
-          ...{ ...parts, clock },
+          ...parts,
+          clock,
           progress: family,
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
-          ...{ challenges, snapshot: parts.store.snapshot, resetSettings: () => this.settings },
+          challenges,
+          snapshot: parts.store.snapshot,
+          resetSettings: () => this.settings,
           author: () => parts.health.drift().find((drift) => drift.family === family.family)?.process ?? null,
           onDue: () => {
             parts.loop.trigger();

@@ -75,7 +75,11 @@ function asked(
 ): ForeignQuestion {
   const endpoints = verdict.type === 'forward' ? verdict.endpoints.slice(0, MOST_ENDPOINTS) : [];
   return {
-    ...{ family, protocol, destination, port, source: source.address },
+    family,
+    protocol,
+    destination,
+    port,
+    source: source.address,
     inputInterface: source.interface,
     isSentHere: source.kind === 'node',
     masquerade: verdict.type === 'forward' && verdict.masquerade,

@@ -57,7 +57,11 @@ export class Listeners {
     this.loaded = loaded;
     this.startedAt = wallClock();
     this.health = new HealthServer({
-      ...{ bind: healthBind(config), clock, log, state: parts.health, observe: parts.observe },
+      bind: healthBind(config),
+      clock,
+      log,
+      state: parts.health,
+      observe: parts.observe,
       onFatal: (error) => {
         onFatal('FailedToStartProxierHealthcheck', error);
       },
@@ -66,7 +70,10 @@ export class Listeners {
       },
     });
     this.metrics = new MetricsServer({
-      ...{ bind: metricsBind(config), clock, log, metrics },
+      bind: metricsBind(config),
+      clock,
+      log,
+      metrics,
       checksHost: () => this.loaded.config.secured === null && isLoopback(this.loaded.config.metrics.address),
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
@@ -122,8 +129,16 @@ export class Listeners {
       return since === null ? null : now() - since;
     };
     const opened = await this.parts.openDoor({
-      ...{ config: secured, nodeName, addresses: localAddresses, api, connect, clock, log, observer: metrics.door() },
-      ...{ now, heardAt },
+      config: secured,
+      nodeName,
+      addresses: localAddresses,
+      api,
+      connect,
+      clock,
+      log,
+      observer: metrics.door(),
+      now,
+      heardAt,
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
     return opened;

@@ -69,7 +69,9 @@ async function world(
   master = '',
 ): Promise<World> {
   const manifest = JSON.stringify({
-    ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'default' } },
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'web', namespace: 'default' },
     spec: { clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports: [{ port: 80 }] },
   });
   const folder = t.testdir({ 'web.json': manifest });

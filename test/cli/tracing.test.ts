@@ -21,8 +21,17 @@ import { HEADER, World } from './tracing-world.js';
 
 const ALL = 'samplingRatePerMillion: 1000000\n';
 const REPORT: SyncReport = {
-  ...{ family: 'IPv4', full: false, transactions: 1, elementOperations: 1, ruleOperations: 0, bytes: 1 },
-  ...{ repairs: [], problems: [], rules: null, quarantined: [], flows: new Set() },
+  family: 'IPv4',
+  full: false,
+  transactions: 1,
+  elementOperations: 1,
+  ruleOperations: 0,
+  bytes: 1,
+  repairs: [],
+  problems: [],
+  rules: null,
+  quarantined: [],
+  flows: new Set(),
 };
 
 spawnSync('ip', ['link', 'set', 'lo', 'up']);
@@ -39,7 +48,8 @@ async function sync(tracing: ProcessTracing, error: Error | null = null): Promis
     await tracing.during('flows', family, () => Promise.resolve());
   }
   tracing.syncEnded({
-    ...{ family, ...sync },
+    family,
+    ...sync,
     result: error === null ? { type: 'success' } : { type: 'failure', error, errno: null },
   });
   tracing.runEnded(error);

@@ -204,7 +204,10 @@ t.test('FL-53: on Windows they set fields of winkernel, and beside a file they a
   t.equal(config.mode, 'kernelspace');
   t.strictSame(document.winkernel, { ...fields, sourceVip: '10.0.0.1' });
   t.strictSame(config.kernelspace, {
-    ...{ ...fields, healthzPort: 10_256, sourceVip: address('10.0.0.1'), sourceVipEndpoint: null },
+    ...fields,
+    healthzPort: 10_256,
+    sourceVip: address('10.0.0.1'),
+    sourceVipEndpoint: null,
     network: { by: 'name', text: 'n' },
   });
   t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using kernelspace']);

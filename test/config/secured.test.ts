@@ -161,7 +161,10 @@ t.test('client certificates that are asked for', (t) => {
     isRotated: false,
   });
   t.match(of('--kubeconfig=/k', '--rotate-certificates', '--cert-dir=/d', '--signer-name=example.org/nodes'), {
-    ...{ bootstrapKubeconfig: null, directory: '/d', signerName: 'example.org/nodes', isRotated: true },
+    bootstrapKubeconfig: null,
+    directory: '/d',
+    signerName: 'example.org/nodes',
+    isRotated: true,
   });
   for (const [given, problem] of [
     [

@@ -49,7 +49,8 @@ class Scene {
       families: [ofFamily('IPv4'), ofFamily('IPv6')],
       metrics: { unremembered: (family, count) => void (counted[family] = (counted[family] ?? 0) + count) },
       events: { record: (event) => events.push(event) },
-      ...{ log, clock },
+      log,
+      clock,
     });
     this.writer.apply([{ type: 'upsert', row: WEB }]);
     planner.update(this.store.snapshot, this.store.takeChanges());

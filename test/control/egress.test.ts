@@ -249,7 +249,8 @@ t.test('all that is asked of the API server goes that way', async (t) => {
   const nobody = { certificateLacks: () => null, certificateRequested: () => null, certificateEnds: () => null };
   const asked = config(flag, ...flags);
   const { connection } = await connectKubernetes(asked, 'v1', log, {
-    ...{ observer: null, tracing: null },
+    observer: null,
+    tracing: null,
     certificates: nobody,
     limitSilence: null,
   });
@@ -271,8 +272,15 @@ t.test('webhooks go that way, too', async (t) => {
   );
   const log = new RecordingLog();
   const sources = new Sources({
-    ...{ version: 'v1', store: new Store(), log, onNodeRead: () => undefined },
-    ...{ observer: null, tracing: null, events: null, certificates: null, limitSilence: null },
+    version: 'v1',
+    store: new Store(),
+    log,
+    onNodeRead: () => undefined,
+    observer: null,
+    tracing: null,
+    events: null,
+    certificates: null,
+    limitSilence: null,
   });
   const file = (...rows: readonly (readonly [name: string, connection: string])[]): string =>
     `--egress-selector-config-file=${write(t, selections(...rows))}`;

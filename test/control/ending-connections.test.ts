@@ -116,9 +116,14 @@ class Scene {
   connect(endpoint: string, count: number): void {
     for (let index = 0; index < count; index++)
       this.flows.add({
-        ...{ protocol: 'TCP', unanswered: false, port: 80, replyPort: 80 },
-        ...{ source: address(`10.0.${index >> 8}.${index & 255}`), sourcePort: 40_000 },
-        ...{ destination: address('10.96.0.10'), replySource: address(endpoint) },
+        protocol: 'TCP',
+        unanswered: false,
+        port: 80,
+        replyPort: 80,
+        source: address(`10.0.${index >> 8}.${index & 255}`),
+        sourcePort: 40_000,
+        destination: address('10.96.0.10'),
+        replySource: address(endpoint),
       });
   }
 

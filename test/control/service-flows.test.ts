@@ -72,7 +72,9 @@ class Scene {
       },
       tables: Object.values(this.tables),
       localAddresses: () => ['192.168.0.2', 'fd00::2'].map(address),
-      ...{ series: this.series, log: this.log, clock: this.clock },
+      series: this.series,
+      log: this.log,
+      clock: this.clock,
     });
   }
 

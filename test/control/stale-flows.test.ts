@@ -19,8 +19,13 @@ t.test('where rules of another mode stay, the frontends are remembered that went
     },
   };
   const flows = new StaleFlows({
-    ...{ table: new Planner(planSettings()).tables.IPv4, conntrack, localAddresses: () => [] },
-    ...{ observers: new CycleObservers(), log: new RecordingLog(), clock: new FakeClock(), onDue: () => undefined },
+    table: new Planner(planSettings()).tables.IPv4,
+    conntrack,
+    localAddresses: () => [],
+    observers: new CycleObservers(),
+    log: new RecordingLog(),
+    clock: new FakeClock(),
+    onDue: () => undefined,
   });
   const none = new Set<FrontendKey>();
   const dataplane = { goneFlows: () => none, clearGoneFlows: () => Promise.resolve() };

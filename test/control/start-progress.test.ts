@@ -12,7 +12,10 @@ t.test('a start that takes long says how far it is', async (t) => {
   const v4 = { family: 'IPv4' as const, lastUpdated: null as bigint | null, failure: null as string | null };
   const v6 = { ...v4, family: 'IPv6' as const };
   const progress = new StartProgress({
-    ...{ store, clock, sources: { heard: () => ({ ...heard }) }, progress: { families: [v4, v6] } },
+    store,
+    clock,
+    sources: { heard: () => ({ ...heard }) },
+    progress: { families: [v4, v6] },
     log: {
       info: (verbosity, message, fields) => {
         t.equal(verbosity, 0);
@@ -53,7 +56,8 @@ t.test('nothing after a stop', async (t) => {
     store: { snapshot: { ready: true, serviceCount: 1 }, waitingFor: () => [] },
     sources: { heard: () => ({}) },
     progress: { families: [{ family: 'IPv4', lastUpdated: null, failure: null }] },
-    ...{ clock, log },
+    clock,
+    log,
   });
   progress.start();
   progress.stop();

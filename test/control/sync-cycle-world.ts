@@ -148,17 +148,17 @@ export function world(settings = planSettings(), observer: CycleObserver = {}): 
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
-    ...{
-      store,
-      progress,
-      health,
-      log,
-      clock,
-      observers: new CycleObservers(new SyncLog(log, clock), countingInto(counted), observer),
-    },
+    store,
+    progress,
+    health,
+    log,
+    clock,
+    observers: new CycleObservers(new SyncLog(log, clock), countingInto(counted), observer),
     settings: {
       ...settings,
-      ...{ kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
+      kubernetes: null,
+      healthz: null,
+      metrics: { address: parseAddress('::1')!, port: 0 },
       resetRemovedEndpoints: true,
     },
     mode: {

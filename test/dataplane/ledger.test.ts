@@ -321,16 +321,12 @@ function state(ledger: Ledger<string, Value>): unknown {
   const text = (key: string): string => ledger.desired(key)?.text ?? '';
   const now = new Set(ledger.pending());
   return {
-    ...{
-      desired: KEYS.map(text),
-      held: texts(ledger.acknowledged),
-      pending: KEYS.filter((key) => ledger.isPending(key)),
-    },
-    ...{
-      now: [...now].sort(),
-      unknown: [...ledger.unknown].sort(),
-      quarantined: [...ledger.quarantined.keys()].sort(),
-    },
+    desired: KEYS.map(text),
+    held: texts(ledger.acknowledged),
+    pending: KEYS.filter((key) => ledger.isPending(key)),
+    now: [...now].sort(),
+    unknown: [...ledger.unknown].sort(),
+    quarantined: [...ledger.quarantined.keys()].sort(),
     settled: ledger.isSteady,
   };
 }
@@ -339,8 +335,13 @@ function expected(model: Model): unknown {
   const pending = KEYS.filter((key) => model.pending(key));
   const now = pending.filter((key) => !model.quarantined.has(key) && !model.isClaimed(key));
   return {
-    ...{ desired: KEYS.map((key) => model.desired.get(key)?.text ?? ''), held: texts(model.held), pending, now },
-    ...{ unknown: [...model.unknown].sort(), quarantined: [...model.quarantined].sort(), settled: now.length === 0 },
+    desired: KEYS.map((key) => model.desired.get(key)?.text ?? ''),
+    held: texts(model.held),
+    pending,
+    now,
+    unknown: [...model.unknown].sort(),
+    quarantined: [...model.quarantined].sort(),
+    settled: now.length === 0,
   };
 }
 

@@ -377,9 +377,19 @@ t.test(
     const name = 'KUBE-NODE-PORT-LOCAL-TCP';
     node.sets = [name];
     node.portSets.set(name, {
-      ...{ name, type: 'bitmap:port', family: null, hashSize: 0, maxElements: 0, comments: true, ports: null },
-      ...{ plain: true, references: 0, elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28), elementComments: null },
-      ...{ counters: false, elementPackets: null },
+      name,
+      type: 'bitmap:port',
+      family: null,
+      hashSize: 0,
+      maxElements: 0,
+      comments: true,
+      ports: null,
+      plain: true,
+      references: 0,
+      elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28),
+      elementComments: null,
+      counters: false,
+      elementPackets: null,
     });
     const udp = { ...virtual('192.168.0.2', 9000), protocol: 17 };
     node.services = [

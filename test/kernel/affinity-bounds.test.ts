@@ -29,7 +29,9 @@ async function elementCount(lab: Lab, map: string): Promise<number> {
 t.test('a crowd of one Service takes no client from the endpoints of another', onlyNftables, async (t) => {
   const lab = await laboratory(t);
   const crowded = dualStack('crowded', {
-    ...{ number: 42, affinitySeconds: LONG, endpoints: PODS },
+    number: 42,
+    affinitySeconds: LONG,
+    endpoints: PODS,
     ports: [{ protocol: 'UDP', port: 9 }],
   });
   const proxy = await Proxy.start(t, lab, { objects: [...sticky(LONG), ...crowded] });
@@ -97,14 +99,18 @@ function everyKind(round: number): Manifest[] {
   const first = 100 + 10 * round;
   const ports = (nodePort?: number) =>
     (['TCP', 'UDP', 'SCTP'] as const).map((protocol) => ({
-      ...{ name: protocol.toLowerCase(), protocol, port: 80 },
+      name: protocol.toLowerCase(),
+      protocol,
+      port: 80,
       ...(nodePort === undefined ? {} : { nodePort }),
     }));
   const named = (kind: number) => ({ number: first + kind, nodePort: 30_100 + 10 * round + kind });
   const affinitySeconds = (kind: number): number => 60 + 10 * round + kind;
   const of = (kind: number, options: Partial<Parameters<typeof dualStack>[1]>): Manifest[] =>
     dualStack(`kind-${round}-${kind}`, {
-      ...{ number: named(kind).number, endpoints: PODS, affinitySeconds: affinitySeconds(kind) },
+      number: named(kind).number,
+      endpoints: PODS,
+      affinitySeconds: affinitySeconds(kind),
       ports: ports(options.type === undefined ? undefined : named(kind).nodePort),
       ...options,
     });

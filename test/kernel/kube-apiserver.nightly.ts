@@ -104,7 +104,10 @@ class World {
 async function start(): Promise<World> {
   const programs = { programs: PROGRAMS, directory: folder, authority };
   const server = await KubeApiServer.start({
-    ...{ ...programs, serviceRange: '10.96.0.0/16', nodeAddress: NODE_ADDRESS, authorization: 'RBAC' },
+    ...programs,
+    serviceRange: '10.96.0.0/16',
+    nodeAddress: NODE_ADDRESS,
+    authorization: 'RBAC',
     // As kubeadm starts it.
     flags: ['--allow-privileged=true'],
   });
@@ -135,7 +138,8 @@ t.test('in a real cluster', SKIPPED, async (t) => {
   const objects = [
     { ...node, status: { addresses: [{ type: 'InternalIP', address: NODE_ADDRESS }] } },
     {
-      ...{ apiVersion: 'v1', kind: 'Pod' },
+      apiVersion: 'v1',
+      kind: 'Pod',
       metadata: { name: 'kube-proxy-abcde', namespace: 'kube-system', labels: { 'k8s-app': 'kube-proxy' } },
       spec: { ...pod, nodeName: NODE },
     },
@@ -205,8 +209,12 @@ t.test('in a real cluster', SKIPPED, async (t) => {
   await t.test('what all nodes find alike is one event', async (t) => {
     const kubeconfig = world.kubeconfig('proxy', proxyAccount);
     const own: ProxyEvent = {
-      ...{ type: 'Warning', reason: 'Starting', action: 'ProgramService', regarding: nodeSubject(NODE) },
-      ...{ related: null, note: 'the same for all' },
+      type: 'Warning',
+      reason: 'Starting',
+      action: 'ProgramService',
+      regarding: nodeSubject(NODE),
+      related: null,
+      note: 'the same for all',
     };
     const shared = { ...own, reason: 'InvalidObject', regarding: serviceSubject('default/web'), finding: 'the same' };
     const senders = await Promise.all(
@@ -214,7 +222,11 @@ t.test('in a real cluster', SKIPPED, async (t) => {
         const clock = new FakeClock();
         const log = new RecordingLog();
         const sender = new EventSender({
-          ...{ hostname: `host-${index}`, rates: DEFAULT_EVENT_RATES, limit: null, clock, log },
+          hostname: `host-${index}`,
+          rates: DEFAULT_EVENT_RATES,
+          limit: null,
+          clock,
+          log,
           wallClock: systemWallClock(),
         });
         t.teardown(() => {

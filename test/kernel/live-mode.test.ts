@@ -28,7 +28,9 @@ const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
   { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
 ]);
 const TARGETS = ROWS.filter(({ expect }) => expect !== 'refused').map(({ from, to, protocol = 'TCP' as const }) => ({
-  ...{ from, to, protocol },
+  from,
+  to,
+  protocol,
 }));
 const FLAVOR = ['--iptables-flavor', 'nft'];
 

@@ -274,7 +274,9 @@ for (const mode of MODES) {
     }
     t.equal(connections, 80);
     const web = (count: number): Counted => ({
-      ...{ service: 'default web http TCP', protocol: 'TCP', ports: [80, 30001] },
+      service: 'default web http TCP',
+      protocol: 'TCP',
+      ports: [80, 30001],
       connections: count,
     });
     const numbers = await untilSame(t, lab, mode, web(connections));
@@ -294,7 +296,9 @@ for (const mode of MODES) {
     for (const view of FAMILY_VIEWS)
       await lab.burst({ from: 'client', to: endpoint(view.clusterIP(42), 53), protocol: 'UDP' }, 9);
     const dns = await untilSame(t, lab, mode, {
-      ...{ service: 'default dns dns UDP', protocol: 'UDP', ports: [53] },
+      service: 'default dns dns UDP',
+      protocol: 'UDP',
+      ports: [53],
       connections: 18,
     });
     const ofEach = Object.entries(dns).filter(([name]) => name.startsWith('endpoint_connections_total default dns'));

@@ -8,7 +8,11 @@ import { Proxy } from '../support/lab/proxy.js';
 import { PROGRAM } from '../support/program.js';
 
 const row = (servicePort: string, connections: number, bytes: number, refused = 0): TopRow => ({
-  ...{ servicePort, endpoint: null, connections, bytes, refused },
+  servicePort,
+  endpoint: null,
+  connections,
+  bytes,
+  refused,
 });
 const byKey = (...rows: readonly TopRow[]): ReadonlyMap<string, TopRow> =>
   new Map(rows.map((each) => [each.servicePort, each]));

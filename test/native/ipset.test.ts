@@ -12,7 +12,11 @@ import { packed } from '../support/virtual-services.js';
 const { ipset } = loadAddon();
 
 const PORTS = {
-  ...{ family: null, hashSize: 0, maxElements: 0, comments: true, counters: false },
+  family: null,
+  hashSize: 0,
+  maxElements: 0,
+  comments: true,
+  counters: false,
   ports: { first: 0, last: 65535 },
 } as const;
 

@@ -50,7 +50,9 @@ const FLOWS: readonly Kind[] = [
   ...STALE,
   ...OTHERS,
   {
-    ...{ protocol: 'tcp', endpoint: STAYS, state: 'ESTABLISHED' },
+    protocol: 'tcp',
+    endpoint: STAYS,
+    state: 'ESTABLISHED',
     count: TABLE - [...STALE, ...OTHERS].reduce((sum, { count }) => sum + count, 0),
   },
 ];
@@ -159,7 +161,12 @@ t.test('one removed endpoint among 262,144 flows', async (t) => {
     resets: { expect: () => Promise.resolve(), unanswered: () => Promise.resolve(new Uint8Array()) },
   };
   const ending = new EndingConnections({
-    ...{ table: view, snapshot: store.snapshot, settings: () => settings, localAddresses: () => [], log, clock },
+    table: view,
+    snapshot: store.snapshot,
+    settings: () => settings,
+    localAddresses: () => [],
+    log,
+    clock,
     kernel: {
       conntrackListTranslated: async (family, sources) => {
         watch.begin();

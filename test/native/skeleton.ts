@@ -80,11 +80,16 @@ export function setsOfText(family: NftFamily): readonly Command[] {
   const flags = ['dynamic', 'timeout'];
   return [
     add(family, 'ct timeout', {
-      ...{ name: 'unanswered', protocol: 'tcp', l3proto: family },
+      name: 'unanswered',
+      protocol: 'tcp',
+      l3proto: family,
       policy: { ...BUILT_IN_TIMEOUTS.tcp, syn_sent: 1 },
     }),
     add(family, 'ct timeout', {
-      ...{ name: 'asked', protocol: 'udp', l3proto: family, policy: { unreplied: 2, replied: 180 } },
+      name: 'asked',
+      protocol: 'udp',
+      l3proto: family,
+      policy: { unreplied: 2, replied: 180 },
     }),
     add(family, 'map', { name: 'targets', type: key, map, comment: 'of Services' }),
     add(family, 'map', { name: 'endpoints', type: ['mark', ...key], map }),

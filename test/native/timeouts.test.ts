@@ -47,7 +47,8 @@ for (const flavor of ['nft', 'legacy'] as const) {
     await timeouts.timeoutSet(TCP);
     const rule = '-p tcp -m tcp --dport 80 -j CT --timeout Kt01';
     await iptables.iptablesRestore({
-      ...{ family: 'IPv4', flavor },
+      family: 'IPv4',
+      flavor,
       operations: [{ type: 'chain', table: 'raw', chain: 'T', rules: [{ type: 'text', text: rule }], owner: null }],
     });
     await t.rejects(timeouts.timeoutDelete('Kt01'), { code: 'ERR_NETLINK', errno: 'EBUSY' });
@@ -60,7 +61,8 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.not(run(`iptables-${flavor} -t raw -A T -p tcp -j RETURN`), null);
     t.match(run(`iptables-${flavor}-save -t raw`), rule);
     await iptables.iptablesRestore({
-      ...{ family: 'IPv4', flavor },
+      family: 'IPv4',
+      flavor,
       operations: [{ type: 'delete-chain', table: 'raw', chain: 'T' }],
     });
     t.equal(await timeouts.timeoutDelete('Kt01'), true);

@@ -47,8 +47,13 @@ t.test('a line for each sync that changed something, with the versions of object
   await cycle.run({ full: true });
   const [first, second] = lines();
   t.match(first, {
-    ...{ trail: 'kernel', time: '1970-01-01T00:00:00.000Z', node: 'worker-1', mode: 'a mode' },
-    ...{ family: 'IPv4', full: true, transactions: 1 },
+    trail: 'kernel',
+    time: '1970-01-01T00:00:00.000Z',
+    node: 'worker-1',
+    mode: 'a mode',
+    family: 'IPv4',
+    full: true,
+    transactions: 1,
     frontends: [{ key: '10.96.0.10:53/UDP', service: 'default/web', endpoints: 1 }],
   });
   const web = {

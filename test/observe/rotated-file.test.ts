@@ -34,7 +34,11 @@ function scene(t: Test, more: Partial<RotatedFileOptions> = {}): Scene {
   const losses: unknown[] = [];
   const time = { now: Date.UTC(2026, 0, 2, 3, 4, 5, 6) };
   const options = {
-    ...{ path, maxBytes: 20, maxBackups: 0, maxAgeMs: 0, now: () => time.now },
+    path,
+    maxBytes: 20,
+    maxBackups: 0,
+    maxAgeMs: 0,
+    now: () => time.now,
     onLoss: (error: unknown) => losses.push(error),
     ...more,
   };

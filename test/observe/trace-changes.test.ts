@@ -37,7 +37,10 @@ function scene(sampled: boolean): {
         reads++;
         return 'Service' as const;
       },
-      ...{ namespace: 'default', name, resourceVersion: '7', type: 'ADDED' as const },
+      namespace: 'default',
+      name,
+      resourceVersion: '7',
+      type: 'ADDED' as const,
     }));
     changes.committing(heard, () => {
       const edits = rows.map((after) => ({ before: null, after }));

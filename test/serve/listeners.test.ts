@@ -30,18 +30,21 @@ function world(t: Test, loaded: Loaded): World {
   const progress = new Progress(['IPv4'], clock, wallClock);
   const metrics = new ProxyMetrics({
     host: LINUX_HOST,
-    ...{
-      mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
-      progress,
-      version: 'v1.36.2',
-      features: gateStates({}),
-      clock,
-      wallClock,
-    },
+    mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
+    progress,
+    version: 'v1.36.2',
+    features: gateStates({}),
+    clock,
+    wallClock,
     sources: () => [],
   });
   const listeners = new Listeners({
-    ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
+    loaded,
+    health: new HealthState(progress, 1, clock, wallClock),
+    metrics,
+    clock,
+    wallClock,
+    log,
     page: { answerNetwork: () => Promise.reject(new Error('nobody asks')) },
     openDoor,
     setVerbosity: () => undefined,

@@ -27,7 +27,9 @@ function defined(register: (registry: Registry) => unknown): readonly Defined[] 
   // Objects of prom-client carry their labels and their class, which its types do not say.
   const metrics = registry.getMetricsAsArray() as unknown as readonly (Defined & object)[];
   return metrics.map(({ name, help, labelNames, constructor }) => ({
-    ...{ name, help, labelNames: [...labelNames].sort() },
+    name,
+    help,
+    labelNames: [...labelNames].sort(),
     type: constructor.name.toLowerCase(),
   }));
 }

@@ -131,7 +131,12 @@ export class ScenarioProcess {
       return () => undefined;
     };
     this.cycle = new SyncCycle({
-      ...{ store, progress, log, clock, events: NO_EVENTS, observers: new CycleObservers(new SyncLog(log, clock)) },
+      store,
+      progress,
+      log,
+      clock,
+      events: NO_EVENTS,
+      observers: new CycleObservers(new SyncLog(log, clock)),
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED, resetRemovedEndpoints: false },
       mode: {
         dataplane: (family) => this.dataplanes[family],
@@ -172,7 +177,10 @@ export class ScenarioProcess {
     const clock = new FakeClock();
     const log = new RecordingLog();
     const parts = {
-      ...{ config: scenarioConfig(mode), addon, log, now: () => clock.now() },
+      config: scenarioConfig(mode),
+      addon,
+      log,
+      now: () => clock.now(),
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
       conntrackTimeouts: () => BUILT_IN_TIMEOUTS,

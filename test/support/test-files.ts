@@ -40,7 +40,8 @@ const EXTENTS = {
   nightly: {
     files: /\.nightly\.js$|\/test\/(?:heap|history)\.test\.js$|\/endurance\.test\.js$/,
     env: {
-      ...{ POINTSMAN_ENDURANCE_SECONDS: '600', POINTSMAN_HISTORY_ROUNDS: '200' },
+      POINTSMAN_ENDURANCE_SECONDS: '600',
+      POINTSMAN_HISTORY_ROUNDS: '200',
       POINTSMAN_HEAP_SERVICES: '10000',
     },
     options: [],

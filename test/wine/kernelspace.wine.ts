@@ -50,12 +50,10 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   );
   const healthPort = await freePort();
   const checked = serviceObject('checked', {
-    ...{
-      type: 'LoadBalancer',
-      clusterIP: '10.96.0.12',
-      externalTrafficPolicy: 'Local',
-      healthCheckNodePort: healthPort,
-    },
+    type: 'LoadBalancer',
+    clusterIP: '10.96.0.12',
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: healthPort,
   });
   node.put('web', ranged, sliceObject('web', 'web', ['10.1.1.1']), checked);
   const { stderr } = node.start(...node.fromManifests);
@@ -184,7 +182,9 @@ t.test('from an API server over TLS', async (t) => {
   writeFileSync(
     kubeconfig,
     JSON.stringify({
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'c',
       clusters: [{ name: 'c', cluster }],
       users: [{ name: 'u', user: { token: 'a-token' } }],
       contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],

@@ -70,8 +70,12 @@ export class WindowsNode {
   /** @param fields of the configuration, beside those that every one has. */
   configure(fields: Readonly<Record<string, unknown>>): void {
     const config = {
-      ...{ apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration', mode: 'kernelspace' },
-      ...{ hostnameOverride: NODE_NAME, bindAddress: '192.0.2.1', winkernel: { networkName: 'cbr0' } },
+      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+      kind: 'KubeProxyConfiguration',
+      mode: 'kernelspace',
+      hostnameOverride: NODE_NAME,
+      bindAddress: '192.0.2.1',
+      winkernel: { networkName: 'cbr0' },
       healthzBindAddress: `127.0.0.1:${this.ports.healthz}`,
       metricsBindAddress: `127.0.0.1:${this.ports.metrics}`,
       ...fields,

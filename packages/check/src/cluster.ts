@@ -56,7 +56,12 @@ export async function readCluster(options: ClusterOptions): Promise<ClusterAnswe
   try {
     connection = await connectToApi({
       kubeconfig: options.kubeconfig === '' ? usualKubeconfig(options.env) : options.kubeconfig,
-      ...{ master: '', qps: -1, burst: 1, userAgent: 'pointsman-check', clock: systemClock, log },
+      master: '',
+      qps: -1,
+      burst: 1,
+      userAgent: 'pointsman-check',
+      clock: systemClock,
+      log,
       surroundings: { ...systemSurroundings(log, systemClock), env: options.env },
     });
     await reading.all(connection);

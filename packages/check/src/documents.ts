@@ -78,7 +78,11 @@ export function readListed(
     list.add(found);
   };
   return items.map((item) => ({
-    ...{ file: list.file, document: null, kind: meta.kind, section: null, proxy: null },
+    file: list.file,
+    document: null,
+    kind: meta.kind,
+    section: null,
+    proxy: null,
     ...translateObject(meta, item, names, report),
   }));
 }

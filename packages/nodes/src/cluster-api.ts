@@ -51,7 +51,12 @@ export class ClusterApi {
       const connection = await connectToApi({
         kubeconfig: kubeconfig === '' ? usualKubeconfig(process.env) : kubeconfig,
         context,
-        ...{ master: '', qps: -1, burst: 1, userAgent: 'pointsman-nodes', clock: systemClock, log: SILENT },
+        master: '',
+        qps: -1,
+        burst: 1,
+        userAgent: 'pointsman-nodes',
+        clock: systemClock,
+        log: SILENT,
         surroundings: systemSurroundings(SILENT, systemClock),
       });
       return new ClusterApi(connection);

@@ -147,7 +147,8 @@ export class ProxyAsker {
   private async requestToken(namespace: string): Promise<string | null> {
     const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/serviceaccounts/${SERVICE_ACCOUNT}/token`;
     const body = JSON.stringify({
-      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
       spec: { expirationSeconds: TOKEN_SECONDS },
     });
     try {

@@ -148,7 +148,9 @@ export async function clusterFront(t: Test): Promise<ClusterFront> {
 function kubeconfigOf(port: number): string {
   const cluster = { server: `http://127.0.0.1:${port}` };
   return JSON.stringify({
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
     clusters: [{ name: 'test', cluster }],
     users: [{ name: 'test', user: { token: 'of-the-operator' } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],

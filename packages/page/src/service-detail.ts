@@ -58,7 +58,13 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
   const checks = tables.flatMap((table) => table.plan(key)?.healthCheck ?? []);
   const [check] = checks;
   return {
-    ...{ key, namespace, name, type, clusterIPs, externalIPs, affinitySeconds },
+    key,
+    namespace,
+    name,
+    type,
+    clusterIPs,
+    externalIPs,
+    affinitySeconds,
     createdAt: creationTime === null ? null : new Date(creationTime).toISOString(),
     nothing: whyNothing(tables, key, service),
     balancer: loadBalancerIngress.map(({ address, ipMode }) => ({ address, mode: ipMode })),
@@ -244,7 +250,11 @@ function groupOf(
     reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
   return {
-    ...{ family, port: port.name, protocol: port.protocol, policy, applies },
+    family,
+    port: port.name,
+    protocol: port.protocol,
+    policy,
+    applies,
     used: verdicts.filter(({ excluded }) => excluded === null).length,
     total: verdicts.length,
     reasons: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),

@@ -77,7 +77,12 @@ export class PageScene {
     const metrics = new ProxyMetrics({
       host: LINUX_HOST,
       mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
-      ...{ progress, version: 'v1.36.2', features: gateStates({}), clock, wallClock: () => 0n, sources: () => [] },
+      progress,
+      version: 'v1.36.2',
+      features: gateStates({}),
+      clock,
+      wallClock: () => 0n,
+      sources: () => [],
     });
     metrics.syncEnded({ family: FAMILY, full: false, seconds: 0.003, result: { type: 'success' }, counts: true });
     const view: FamilyView = {
@@ -88,7 +93,12 @@ export class PageScene {
       dataplane: { resets: null, inspect: () => Promise.reject(new Error('there is no kernel')) },
     };
     this.running = {
-      ...{ release: '0.1.0', host: LINUX_HOST, snapshot: store.snapshot, families: [view], health, progress },
+      release: '0.1.0',
+      host: LINUX_HOST,
+      snapshot: store.snapshot,
+      families: [view],
+      health,
+      progress,
       loaded: () => loaded,
       configuration: () => configurationFields(loaded.document),
       defaults: () => defaultSettings('nftables', 'linux'),

@@ -64,8 +64,10 @@ export class AccessReviews implements Authorizer {
   constructor(private readonly options: AccessReviewsOptions) {
     const { clock, authorizedTtl, unauthorizedTtl } = options;
     const forMs = {
-      ...{ allowed: authorizedTtl, denied: unauthorizedTtl },
-      ...{ nothing: unauthorizedTtl, unavailable: 0 },
+      allowed: authorizedTtl,
+      denied: unauthorizedTtl,
+      nothing: unauthorizedTtl,
+      unavailable: 0,
     } as const;
     this.remembered = new Remembered(clock, ({ type }) => ({ kind: type, forMs: forMs[type] }));
     this.each = new TokenBuckets(() => new TokenBucket(PER_SECOND, AT_ONCE, () => clock.now()));

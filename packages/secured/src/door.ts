@@ -110,7 +110,10 @@ function followPolicy(path: string, { log, observer }: SecuredDoorParts): Follow
   const flag = '--audit-policy-file';
   const warn = warnOf(flag, log);
   return new Followed({
-    ...{ flag, log, observer, read: textReader(path) },
+    flag,
+    log,
+    observer,
+    read: textReader(path),
     make: ([text = '']) => AuditPolicy.read(text, warn),
   });
 }

@@ -55,7 +55,11 @@ export async function scene(
   const server = new MetricsServer({
     bind: { address: LOCAL, port: 0, hardFail: true },
     door: () => opened,
-    ...{ clock, log, mode: 'a mode', flags: [], status: null },
+    clock,
+    log,
+    mode: 'a mode',
+    flags: [],
+    status: null,
     metrics: {
       scrape: () => (made.fail === null ? Promise.resolve('scraped\n') : Promise.reject(made.fail)),
     },
@@ -77,7 +81,11 @@ export async function scene(
   const port = server.port() ?? 0;
   const made: Scene = {
     fail: null,
-    ...{ port, clock, log, heard, time },
+    port,
+    clock,
+    log,
+    heard,
+    time,
     ask: (path, ...options) => curl(`https://localhost:${port}${path}`, ...options),
     look: async () => {
       await clock.advance(5000);

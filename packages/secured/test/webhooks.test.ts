@@ -50,8 +50,12 @@ async function hook(t: Test, status: object | null, path = '/judge'): Promise<Ho
 
 function authorizer(name: string, { kubeconfig }: Pick<Hook, 'kubeconfig'>, more: object = {}): object {
   const webhook = {
-    ...{ authorizedTTL: '5m', unauthorizedTTL: '30s', timeout: '3s', subjectAccessReviewVersion: 'v1' },
-    ...{ matchConditionSubjectAccessReviewVersion: 'v1', failurePolicy: 'NoOpinion' },
+    authorizedTTL: '5m',
+    unauthorizedTTL: '30s',
+    timeout: '3s',
+    subjectAccessReviewVersion: 'v1',
+    matchConditionSubjectAccessReviewVersion: 'v1',
+    failurePolicy: 'NoOpinion',
     connectionInfo: { type: 'KubeConfigFile', kubeConfigFile: kubeconfig },
   };
   return { type: 'Webhook', name, webhook: { ...webhook, ...more } };

@@ -36,8 +36,12 @@ export async function webhook(argv: readonly string[], onSignal: OnSignal): Prom
   }
   const log = await createLogger(
     {
-      ...{ format: options.logFormat, verbosity: options.verbosity, vmodule: [] },
-      ...{ splitStream: false, infoBufferSize: 0, flushFrequency: 0 },
+      format: options.logFormat,
+      verbosity: options.verbosity,
+      vmodule: [],
+      splitStream: false,
+      infoBufferSize: 0,
+      flushFrequency: 0,
     },
     logStreams,
   );
@@ -70,7 +74,12 @@ async function serve(options: WebhookOptions, log: Logger, onSignal: OnSignal): 
   const server = new Webhook({ options, clock, now, log, events, onFatal });
   const { kubeconfig } = options;
   const connection = await connectToApi({
-    ...{ kubeconfig, master: '', qps: 5, burst: 10, clock, log },
+    kubeconfig,
+    master: '',
+    qps: 5,
+    burst: 10,
+    clock,
+    log,
     userAgent: `pointsman-webhook/${OWN_VERSION}`,
   });
   const informers = new Informers({ connection, cluster: server.cluster, clock, log });

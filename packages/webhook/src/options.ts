@@ -56,7 +56,12 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
     problems.push(invalid('--service-frontends-max', maxText, 'must be a number greater than 0'));
   if (problems.length > 0 || listen === null || health === null) return problems;
   return {
-    ...{ listen, health, serviceRanges, events, kubeconfig: text('kubeconfig'), maxFrontends: Number(maxText) },
+    listen,
+    health,
+    serviceRanges,
+    events,
+    kubeconfig: text('kubeconfig'),
+    maxFrontends: Number(maxText),
     pair: { certificateFile: text('tls-cert-file'), keyFile: text('tls-private-key-file') },
     clientCaFile: text('client-ca-file') || null,
     policyFile: text('policy') || null,

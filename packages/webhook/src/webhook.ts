@@ -68,9 +68,15 @@ export class Webhook {
     const { options, clock, log, now } = this.parts;
     await this.openPolicy();
     const opened = await openDoor({
-      ...{ config: doorConfig(options), clock, log, now, observer: NOBODY },
+      config: doorConfig(options),
+      clock,
+      log,
+      now,
+      observer: NOBODY,
       // Only TLS and client certificates of the access control are used.
-      ...{ nodeName: '', addresses: () => [], api: () => null },
+      nodeName: '',
+      addresses: () => [],
+      api: () => null,
       connect: () => Promise.reject(new TypeError('no webhook is asked')),
     });
     if ('problem' in opened) throw new Error(opened.problem);
@@ -152,7 +158,9 @@ function followPolicy(path: string, log: Log): Followed<ServicePolicy> {
     log.warn(`--policy: ${problem}`);
   };
   return new Followed({
-    ...{ flag: '--policy', log, observer: NOBODY },
+    flag: '--policy',
+    log,
+    observer: NOBODY,
     read: async () => [await file.readUtf8()],
     make: ([text = '']) => readPolicy(text, warn),
   });

@@ -41,14 +41,12 @@ export class Client {
   /** A review whose text comes later, of a length that nobody knows. */
   begin(more: RequestOptions = {}): { readonly outgoing: ClientRequest; readonly answer: Promise<Answer> } {
     const outgoing = request({
-      ...{
-        host: '127.0.0.1',
-        servername: 'localhost',
-        port: this.port,
-        agent: this.agent,
-        path: '/validate',
-        method: 'POST',
-      },
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port: this.port,
+      agent: this.agent,
+      path: '/validate',
+      method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       ...more,
     });

@@ -78,8 +78,11 @@ function product(name: string, ports: number, addresses: number, net = '8.8'): A
 t.test('asked by a real API server', { skip: PROGRAMS === '' && 'POINTSMAN_KUBE_APISERVER is not set' }, async (t) => {
   const port = await freePort();
   const server = await KubeApiServer.start({
-    ...{ programs: PROGRAMS, directory: folder, authority },
-    ...{ serviceRange: '10.0.0.0/16', nodeAddress: '192.168.0.2' },
+    programs: PROGRAMS,
+    directory: folder,
+    authority,
+    serviceRange: '10.0.0.0/16',
+    nodeAddress: '192.168.0.2',
     flags: [`--admission-control-config-file=${admission(`localhost:${port}`)}`],
   });
   t.teardown(() => server.stop());
@@ -93,7 +96,8 @@ t.test('asked by a real API server', { skip: PROGRAMS === '' && 'POINTSMAN_KUBE_
   writeFileSync(
     policy,
     JSON.stringify({
-      ...{ apiVersion: 'admission.pointsman.io/v1alpha1', kind: 'ServicePolicy' },
+      apiVersion: 'admission.pointsman.io/v1alpha1',
+      kind: 'ServicePolicy',
       allowedExternalIPs: [{ namespaces: ['default'], cidrs: ['192.0.2.0/24', '198.18.0.0/15'] }],
     }),
   );
@@ -186,7 +190,12 @@ function slowBodies(port: number, pair: { readonly cert?: string; readonly key?:
   const begin = (): void => {
     if (!goesOn) return;
     const outgoing = request({
-      ...{ host: '127.0.0.1', servername: 'localhost', port, path: '/validate', method: 'POST', agent },
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      path: '/validate',
+      method: 'POST',
+      agent,
       headers: { 'Content-Type': 'application/json', 'Content-Length': 1 << 20 },
     });
     outgoing.on('response', (response) => response.resume());

@@ -60,7 +60,10 @@ async function world(t: Test, pair: Issued, given: readonly string[] = []): Prom
     ...flags,
   ]);
   const webhook = new Webhook({
-    ...{ options, clock, log, now: Date.now },
+    options,
+    clock,
+    log,
+    now: Date.now,
     events: { record: (event) => events.push(event) },
     onFatal: (error) => {
       throw error;

@@ -93,7 +93,10 @@ function table(family: Family): readonly NftCommand[] {
     [match(flags, 'rst', 'in'), notAssured, count('refusals', endpoint('saddr', 'sport'))],
   ];
   const base = (hook: string, type: 'nat' | 'filter', prio: number): Json => ({
-    ...{ type, hook, prio, policy: 'accept' },
+    type,
+    hook,
+    prio,
+    policy: 'accept',
   });
   const chains: readonly (readonly [string, Json, readonly Rule[]])[] = [
     [REPLIES, {}, replies],

@@ -153,7 +153,9 @@ class Reader {
   > {
     const [protocol, port] = [protocolOf(rule) ?? 'TCP', Number(rule.port)] as const;
     return {
-      ...{ key, kind, family: this.family },
+      key,
+      kind,
+      family: this.family,
       address: kind === 'NodePort' ? null : hostAddress(rule.destination),
       protocol,
       port,

@@ -84,12 +84,18 @@ export class Ruleset {
     };
     this.retries = { TCP: this.retriesOf('TCP'), UDP: this.retriesOf('UDP') };
     this.hairpin = new Dispatch({
-      ...{ table: 'nat', chain: CHAIN.hairpin, division: DIVISION.hairpin, tail: NOTHING },
+      table: 'nat',
+      chain: CHAIN.hairpin,
+      division: DIVISION.hairpin,
+      tail: NOTHING,
       branches: (item) => branchesOf(parseAddress(item)),
       rules: (item) => hairpinRules(parseAddress(item)),
     });
     this.health = new Dispatch({
-      ...{ table: 'filter', chain: CHAIN.nodePorts, division: DIVISION.healthChecks, tail: NOTHING },
+      table: 'filter',
+      chain: CHAIN.nodePorts,
+      division: DIVISION.healthChecks,
+      tail: NOTHING,
       branches: portBranches,
       rules: (key) => this.healthRules(key),
     });
@@ -297,14 +303,24 @@ export class Ruleset {
     const exists = (): boolean => this.settings().retries;
     const { retryOf: entries, retryNodePorts } = CHAIN;
     const ports = new Dispatch({
-      ...{ table: 'raw', chain: retryNodePorts[protocol], division: DIVISION.retryNodePorts[protocol] },
-      ...{ branches: portBranches, rules, tail: NOTHING, exists },
+      table: 'raw',
+      chain: retryNodePorts[protocol],
+      division: DIVISION.retryNodePorts[protocol],
+      branches: portBranches,
+      rules,
+      tail: NOTHING,
+      exists,
     });
     const tail = (): readonly string[] =>
       ports.isEmpty ? [] : this.nodePortTail(retryNodePorts[protocol], RETRY_NODE_PORT_COMMENT);
     const addresses = new Dispatch({
-      ...{ table: 'raw', chain: entries[protocol], division: DIVISION.retry[protocol] },
-      ...{ branches: frontendBranches, rules, tail, exists },
+      table: 'raw',
+      chain: entries[protocol],
+      division: DIVISION.retry[protocol],
+      branches: frontendBranches,
+      rules,
+      tail,
+      exists,
     });
     return { addresses, ports };
   }

@@ -64,7 +64,11 @@ export function serviceChains(group: ServiceGroup): readonly Chain[] {
     endpoints === null || endpoints.count === 0
       ? []
       : spreadChains({
-          ...{ chain, servicePort, protocol, endpoints, affinitySeconds },
+          chain,
+          servicePort,
+          protocol,
+          endpoints,
+          affinitySeconds,
           weights: weightsOf(group, endpoints),
           head: group.frontends.flatMap((frontend) =>
             frontend.kind === 'ClusterIP' && entryChain(group, frontend) === chain

@@ -105,7 +105,13 @@ class Reader {
     const [address, named] =
       kind === 'NodePort' ? [null, packNodePort(this.family, port, protocol)] : [virtual.address, key];
     return {
-      ...{ kind, masquerade, endpoints, address, port, protocol, family: this.family },
+      kind,
+      masquerade,
+      endpoints,
+      address,
+      port,
+      protocol,
+      family: this.family,
       key: frontendKey(address, port, protocol),
       servicePort: elements.names.get(named) ?? '',
       localEndpoints: masquerade !== 'node' ? null : drops ? none : endpoints,

@@ -84,7 +84,11 @@ export async function list(addon: IpvsParts, family: Family, ownership: Ownershi
       elements,
       addresses: new Map([...addresses.linked].map((address) => [address, true])),
     },
-    ...{ destinations, own, hasLink: linked !== null, missingSets: missing, wrongSets: wrong },
+    destinations,
+    own,
+    hasLink: linked !== null,
+    missingSets: missing,
+    wrongSets: wrong,
   };
 }
 

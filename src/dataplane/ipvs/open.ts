@@ -43,7 +43,15 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const made = new Map<Family, Looked>();
   const dataplane = (family: Family): Reconciler<Look> => {
     const driver = new IpvsDriver({
-      ...{ addon, family, flavor, scheduler, lacking, excluded, now, onRules, onMessage },
+      addon,
+      family,
+      flavor,
+      scheduler,
+      lacking,
+      excluded,
+      now,
+      onRules,
+      onMessage,
       countsRefused: countsRefused(config),
       timeouts: family === served[0] ? timeouts : null,
     });

@@ -32,7 +32,13 @@ export async function renderTables(
     const { family } = table;
     lines.push(`# ${family}`, ...(index === 0 ? [`ip link add ${LINK} type dummy`] : []));
     const driver = new IpvsDriver({
-      ...{ addon: kernel, family, flavor, scheduler, excluded, onMessage, now },
+      addon: kernel,
+      family,
+      flavor,
+      scheduler,
+      excluded,
+      onMessage,
+      now,
       countsRefused: countsRefused(config),
       timeouts: index === 0 ? new Timeouts(kernel.ipvs, settings, onMessage) : null,
       onRules: (transaction) => lines.push(addon.iptables.iptablesEncode(transaction).trimEnd()),

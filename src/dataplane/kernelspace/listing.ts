@@ -240,7 +240,12 @@ export async function listBalancers(
 
 /** It only has to go. */
 const UNREADABLE: Balancer = {
-  ...{ internalPort: 0, flags: 0, portFlags: 0, distribution: 0, sourceVip: '', endpoints: [] },
+  internalPort: 0,
+  flags: 0,
+  portFlags: 0,
+  distribution: 0,
+  sourceVip: '',
+  endpoints: [],
 };
 
 /**

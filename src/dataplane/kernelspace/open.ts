@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Family } from '../../base/ip.js';
+import type { Log } from '../../base/log.js';
 import type { KernelspaceConfig } from '../../config/config.js';
 import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
@@ -35,10 +36,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const { major, minor } = version;
   log.info(0, 'HNS', { version: `${major}.${minor}`, network: settings.networkName, families: served.join() });
   requireFeatures(settings, features, `${major}.${minor}`);
-  for (const family of families)
-    if (!served.includes(family)) log.warn(`HNS ${major}.${minor} has no dual stack, ${family} is not served`);
-  if (!features.sessionAffinity)
-    log.warn(`HNS ${major}.${minor} has no session affinity: Services that ask for it get none`);
+  warnOfLacks(log, { families, served, features, release: `${major}.${minor}` });
   const onOperations = (operations: readonly HcnOperation[]): void => {
     onTransaction(() => operations.map(printOperation));
   };
@@ -54,7 +52,12 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     const options = familyOptions(settings, features, family, served);
     return new KernelspaceDriver({
       ...options,
-      ...{ hcn: addon.hcn, now, interfaceMac, modifying, notifiesOfNetworks, onOperations },
+      hcn: addon.hcn,
+      now,
+      interfaceMac,
+      modifying,
+      notifiesOfNetworks,
+      onOperations,
     });
   };
   const dataplane = (family: Family): Reconciler<Look> => {
@@ -72,6 +75,19 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     packetCounts: () => Promise.resolve(null),
     attempts: null,
   };
+}
+
+interface Lacks {
+  readonly families: readonly Family[];
+  readonly served: readonly Family[];
+  readonly features: HcnFeatures;
+  readonly release: string;
+}
+
+function warnOfLacks(log: Log, { families, served, features, release }: Lacks): void {
+  for (const family of families)
+    if (!served.includes(family)) log.warn(`HNS ${release} has no dual stack, ${family} is not served`);
+  if (!features.sessionAffinity) log.warn(`HNS ${release} has no session affinity: Services that ask for it get none`);
 }
 
 /** Behaviour WK-02. */
@@ -106,7 +122,12 @@ export function familyOptions(
   // Without one the mode is not opened.
   if (network === null) throw new TypeError('winkernel.networkName: none');
   return {
-    ...{ family, network, sourceVipEndpoint, enableDSR, features, healthzPort },
+    family,
+    network,
+    sourceVipEndpoint,
+    enableDSR,
+    features,
+    healthzPort,
     sourceVip: sourceVipOf(family, sourceVip),
     servesOverlay: family === served[0],
     healthCheckEndpoint: forwardHealthCheckVip ? rootHnsEndpointName : null,

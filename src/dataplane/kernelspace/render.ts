@@ -36,7 +36,10 @@ export async function renderTables(
     lines.push(`# ${table.family}`);
     const driver = new KernelspaceDriver({
       ...optionsOf(table.family, features),
-      ...{ hcn: emptyHns(table, settings), onOperations, now: () => 0, interfaceMac: () => null },
+      hcn: emptyHns(table, settings),
+      onOperations,
+      now: () => 0,
+      interfaceMac: () => null,
       modifying: new Modifying(features.modifyLoadBalancer, () => undefined),
     });
     const dataplane = new Reconciler(driver, () => 0);

@@ -105,7 +105,8 @@ export class Writer {
   async removeEndpoints(keys: readonly EndpointKey[]): Promise<void> {
     const { endpoints, endpointIds } = this.parts.ledgers;
     const jobs = keys.map((key) => ({
-      ...{ key, before: endpoints.acknowledged.get(key) },
+      key,
+      before: endpoints.acknowledged.get(key),
       operations: [{ type: 'delete', kind: 'endpoint', id: endpointIds.get(key) ?? '' } as const],
     }));
     await this.exchange(endpoints, jobs, (key, [answer], { before }) => {
@@ -120,7 +121,8 @@ export class Writer {
   async balancers(keys: readonly BalancerKey[]): Promise<void> {
     const { balancers, balancerIds } = this.parts.ledgers;
     const jobs = keys.map((key) => ({
-      ...{ key, before: balancers.acknowledged.get(key) },
+      key,
+      before: balancers.acknowledged.get(key),
       operations: this.balancerOperations(key),
     }));
     const lost: Lost[] = [];

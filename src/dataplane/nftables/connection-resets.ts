@@ -48,8 +48,14 @@ function adding(family: Family, records: Uint8Array, recordSize: number): NftEle
     type: 'elements',
     verb: 'add',
     set: SET.resetting,
-    ...{ count, keyLength, keys, keyEnds: null },
-    ...{ dataLength: 0, data: null, gotoChains: null, comments: null },
+    count,
+    keyLength,
+    keys,
+    keyEnds: null,
+    dataLength: 0,
+    data: null,
+    gotoChains: null,
+    comments: null,
   };
 }
 

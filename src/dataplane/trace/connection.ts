@@ -132,7 +132,10 @@ async function lossOf(
   const chain = rule?.chain ?? base;
   return {
     ours: isOurs(table, chain),
-    ...{ hook, priority, table, chain },
+    hook,
+    priority,
+    table,
+    chain,
     rule: rule === null ? null : await find(table, chain, rule.handle),
   };
 }
@@ -145,7 +148,10 @@ function wayOf({ kind, steps }: Passage, own: string): readonly TracedChain[] {
       .filter(({ table }) => !table.endsWith(` ${ATTEMPTS_TABLE}`))
       .map(({ hook, priority, table, base, chains, verdict }) => ({
         direction: kind,
-        ...{ hook, priority, table, verdict },
+        hook,
+        priority,
+        table,
+        verdict,
         chains: chains[0] === base ? chains : [base, ...chains],
       }))
   );

@@ -68,7 +68,11 @@ export function hookRepairs(
     const first = rules.indexOf(text);
     const isReached = first >= 0 && (end < 0 || first < end);
     const operation = (verb: IptablesRuleOperation['verb']): IptablesRuleOperation => ({
-      ...{ type: 'rule', verb, table, chain, text },
+      type: 'rule',
+      verb,
+      table,
+      chain,
+      text,
     });
     const kept = isReached ? 1 : 0;
     const removals = Array.from({ length: Math.max(0, count - kept) }, () => operation('delete'));

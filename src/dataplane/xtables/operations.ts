@@ -32,7 +32,10 @@ export function inOrder(operations: readonly IptablesOperation[]): readonly Ipta
 
 export function chainOperation({ table, name, rules, owner }: Chain): IptablesChainOperation {
   return {
-    ...{ type: 'chain', table, chain: name, owner },
+    type: 'chain',
+    table,
+    chain: name,
+    owner,
     rules: rules.map((rule) => (typeof rule === 'string' ? { type: 'text', text: rule } : rule)),
   };
 }

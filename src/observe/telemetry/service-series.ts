@@ -160,7 +160,9 @@ export class ServiceSeries {
 
 function portTraffic({ port, protocol, sum, endpoints, refused }: PortSeries): PortTraffic {
   return {
-    ...{ port, protocol, ...sum },
+    port,
+    protocol,
+    ...sum,
     endpoints: [...endpoints].map(([endpoint, each]) => ({ endpoint, ...each })),
     refused: [...refused.values()],
   };

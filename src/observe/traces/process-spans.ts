@@ -140,7 +140,10 @@ export class ProcessSpans implements ProcessTracing {
   private runParts(): RunParts {
     const { spans, kernel, changes, mode } = this;
     return {
-      ...{ spans, kernel, changes, mode },
+      spans,
+      kernel,
+      changes,
+      mode,
       onComplete: () => {
         if (this.start !== null) spans.end(this.start);
         this.start = null;

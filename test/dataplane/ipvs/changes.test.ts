@@ -29,8 +29,12 @@ function several(index: number, count: number): readonly string[] {
 const REF = (index: number) => ({ kind: 'Service', namespace: 'default', name: `web-${index}` }) as const;
 
 const SETTINGS: IpvsConfig = {
-  ...{ scheduler: 'rr', excludeCIDRs: [], strictARP: false },
-  ...{ tcpTimeout: 0, tcpFinTimeout: 0, udpTimeout: 0 },
+  scheduler: 'rr',
+  excludeCIDRs: [],
+  strictARP: false,
+  tcpTimeout: 0,
+  tcpFinTimeout: 0,
+  udpTimeout: 0,
 };
 
 /** The virtual service of an address and port. */
@@ -301,7 +305,10 @@ t.test('an external address that the node has itself is not put on the link, and
   t.same([...(rig.kernel.addon.route.links.get('kube-ipvs0') ?? [])].sort(), ['10.96.0.0', '192.0.2.9']);
   const ask = (destination: string, port: number): string => {
     const verdict = rig.kernel.verdict({
-      ...{ source: address('203.0.113.2'), destination: address(destination), port, protocol: 'TCP' },
+      source: address('203.0.113.2'),
+      destination: address(destination),
+      port,
+      protocol: 'TCP',
       inputInterface: 'eth0',
     });
     return verdict.type === 'forward' ? printVerdict(verdict) : verdict.type;
@@ -322,7 +329,9 @@ t.test(
     const make = (text: string, port: number): Promise<unknown> =>
       ipvs.ipvsApply([
         {
-          ...{ type: 'service', verb: 'new', state },
+          type: 'service',
+          verb: 'new',
+          state,
           service: { family: 'IPv4', protocol: 6, address: Buffer.from(text.split('.').map(Number)), port, mark: 0 },
         },
       ]);

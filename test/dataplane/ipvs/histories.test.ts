@@ -44,7 +44,9 @@ for (const seed of SEEDS) {
     const random = new SeededRandom(seed);
     const rig = new Rig();
     await goThrough(t, random, {
-      ...{ rig, fresh: new Rig(), nodeRows: NODE_ROWS },
+      rig,
+      fresh: new Rig(),
+      nodeRows: NODE_ROWS,
       service: (name, index) => someService(random, name, index),
       endpoints: (name, index, made) => someEndpoints(random, name, index, made),
       stir: () => {

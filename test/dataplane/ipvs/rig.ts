@@ -65,7 +65,11 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsProcess> {
   protected process(): IpvsProcess {
     const { family, scheduler, lacking } = this;
     const driver = new IpvsDriver({
-      ...{ addon: this.kernel.addon, family, scheduler, lacking, flavor: 'nft' },
+      addon: this.kernel.addon,
+      family,
+      scheduler,
+      lacking,
+      flavor: 'nft',
       excluded: this.excluded.map(prefix),
       timeouts: null,
       countsRefused: this.countsRefused,

@@ -80,8 +80,10 @@ t.test('at a start what nobody owns goes, and what is of others stays', async (t
   put('of-another-network', '192.0.2.10', far, 16);
   put('of-nobody-we-know', '172.31.0.1', near);
   hns.endpoints.set('remote-of-kube-proxy', {
-    ...{ HostComputeNetwork: network, IpConfigurations: [{ IpAddress: '10.0.3.3' }] },
-    ...{ MacAddress: '02-11-0A-00-03-03', Flags: 1 },
+    HostComputeNetwork: network,
+    IpConfigurations: [{ IpAddress: '10.0.3.3' }],
+    MacAddress: '02-11-0A-00-03-03',
+    Flags: 1,
   });
   rig.restart();
   await rig.sync();
@@ -114,7 +116,8 @@ t.test('while sources are unsynced, load balancers that the plan lacks stay, and
 
 t.test('flags, source and distribution', async (t) => {
   const fields = {
-    ...{ externalIPs: ['192.0.2.2'], balancer: ['192.0.2.1'] },
+    externalIPs: ['192.0.2.2'],
+    balancer: ['192.0.2.1'],
     ports: [{ port: 80, nodePort: 30_080 }],
     affinitySeconds: 100,
   };
@@ -296,7 +299,8 @@ t.test(
       const [mapping] = balancer.PortMappings ?? [];
       hns.loadBalancers.set(id, {
         ...balancer,
-        ...{ FrontendVIPs: ['fd00:96:0::10'], Flags: (balancer.Flags ?? 0) | 0x100 },
+        FrontendVIPs: ['fd00:96:0::10'],
+        Flags: (balancer.Flags ?? 0) | 0x100,
         PortMappings: [{ ...mapping, Flags: 1 }],
         HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
       });

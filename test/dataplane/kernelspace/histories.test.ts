@@ -45,7 +45,9 @@ for (const seed of SEEDS) {
     const rig = new Rig(world);
     const foreign = addForeign(world);
     await goThrough(t, random, {
-      ...{ rig, fresh: new Rig(wanted), nodeRows: NODE_ROWS },
+      rig,
+      fresh: new Rig(wanted),
+      nodeRows: NODE_ROWS,
       service: (name, index) => someService(random, name, index),
       endpoints: (name, index, made) => someEndpoints(random, name, index, made),
       damage: () => {
@@ -79,7 +81,10 @@ function addForeign({ hns, network }: HnsWorld): readonly string[] {
     const id = `0000000${index}-0000-0000-0000-000000000000`;
     const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
     hns.loadBalancers.set(id, {
-      ...{ ID: id, HostComputeEndpoints: [endpoint], FrontendVIPs: [`172.31.0.${index}`], PortMappings },
+      ID: id,
+      HostComputeEndpoints: [endpoint],
+      FrontendVIPs: [`172.31.0.${index}`],
+      PortMappings,
     });
     return id;
   });

@@ -63,7 +63,8 @@ t.test('overlay: a route that is seen while another pod comes counts for all end
 t.test('overlay: providers, sources, and endpoints of addresses of Services', async (t) => {
   const world = new HnsWorld();
   world.hns.networks.set(world.network, {
-    ...{ Name: 'cbr0', Type: 'Overlay' },
+    Name: 'cbr0',
+    Type: 'Overlay',
     Policies: [route('10.0.1.0/24', '192.168.0.3')],
   });
   const rig = new Rig(world);

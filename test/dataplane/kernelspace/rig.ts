@@ -35,13 +35,11 @@ export class Rig extends FamilyRig<HnsWorld, FamilyDataplane> {
   now = 0;
   /** Of processes to come. */
   settings: Settings = {
-    ...{
-      network: { by: 'name', text: 'cbr0' } as const,
-      sourceVip: null,
-      sourceVipEndpoint: null,
-      servesOverlay: true,
-      enableDSR: false,
-    },
+    network: { by: 'name', text: 'cbr0' } as const,
+    sourceVip: null,
+    sourceVipEndpoint: null,
+    servesOverlay: true,
+    enableDSR: false,
     features: hcnFeatures(this.kernel.hns.version),
     healthCheckEndpoint: null,
     healthzPort: 10_256,
@@ -107,7 +105,9 @@ export class Rig extends FamilyRig<HnsWorld, FamilyDataplane> {
     const { family, settings } = this;
     return new KernelspaceDriver({
       ...settings,
-      ...{ hcn: this.kernel.hns, family, now: () => this.now },
+      hcn: this.kernel.hns,
+      family,
+      now: () => this.now,
       modifying: new Modifying(settings.features.modifyLoadBalancer, () => this.refuted++),
       onOperations: (operations) => this.sent.push(...operations.map(printOperation)),
     });

@@ -11,8 +11,17 @@ const transport = Uint8Array.of(0x80, 0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2,
 
 function event(chain: string, rest: Partial<NftTraceEvent> = {}): NftTraceEvent {
   return {
-    ...{ id: 7, type: 'rule', family: 'ip', table: OWN, chain, handle: null, verdict: null },
-    ...{ network, transport, input: 'eth0', output: null },
+    id: 7,
+    type: 'rule',
+    family: 'ip',
+    table: OWN,
+    chain,
+    handle: null,
+    verdict: null,
+    network,
+    transport,
+    input: 'eth0',
+    output: null,
     ...rest,
   };
 }

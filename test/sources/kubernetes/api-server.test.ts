@@ -210,9 +210,16 @@ t.test('objects and events by request', async (t) => {
   t.equal((await fetch(`${server.url}/api/v1/pods`, { headers })).status, 404);
   // As kube-proxy posts them, to a server that has no discovery.
   const recorded = {
-    ...{ ...core, metadata: { ...metadata, name: 'node-1.3' } },
-    ...{ kind: 'Event', reason: 'Starting', message: 'für\0', source: { component: 'kube-proxy' } },
-    ...{ count: 1, firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:00:00Z', type: 'Normal' },
+    ...core,
+    metadata: { ...metadata, name: 'node-1.3' },
+    kind: 'Event',
+    reason: 'Starting',
+    message: 'für\0',
+    source: { component: 'kube-proxy' },
+    count: 1,
+    firstTimestamp: '2026-01-01T00:00:00Z',
+    lastTimestamp: '2026-01-01T00:00:00Z',
+    type: 'Normal',
   };
   const modern = { ...good, metadata: { ...metadata, name: 'node-1.4', labels: { a: 'b' } }, note: 'x'.repeat(200) };
   const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' };

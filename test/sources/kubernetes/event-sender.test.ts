@@ -247,7 +247,11 @@ t.test('what all nodes find alike is one event of the cluster, whichever is firs
     Array.from({ length: 50 }, async (_, index) => {
       const clock = new FakeClock();
       const sender = new EventSender({
-        ...{ hostname: `host-${index}`, rates: DEFAULT_EVENT_RATES, limit: null, clock, log: new RecordingLog() },
+        hostname: `host-${index}`,
+        rates: DEFAULT_EVENT_RATES,
+        limit: null,
+        clock,
+        log: new RecordingLog(),
         random: () => index / 50,
         wallClock: () => 1_700_000_000_000_000_000n + BigInt(index),
       });

@@ -95,7 +95,9 @@ function mixed(number: number): ApiObject {
       return { ...external, type: 'NodePort' };
     case 3:
       return {
-        ...{ ...external, type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
+        ...external,
+        type: 'LoadBalancer',
+        externalTrafficPolicy: 'Local',
         // The node port that the next Service does not have.
         healthCheckNodePort: 30_000 + ((number + 1) % 2700),
       };

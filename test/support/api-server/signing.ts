@@ -59,7 +59,10 @@ export class ServedSigning {
   private answered(object: ApiObject): ApiObject {
     const spec = object['spec'] as SigningSpec;
     const condition = (type: string, message: string): object => ({
-      ...{ type, status: 'True', reason: 'TestSays', message },
+      type,
+      status: 'True',
+      reason: 'TestSays',
+      message,
     });
     const approved = condition('Approved', 'may be');
     switch (this.policy) {

@@ -129,8 +129,11 @@ export class FakeHns implements HcnAddon {
     const id = randomUUID();
     const IpConfigurations = addresses.map((IpAddress) => ({ IpAddress, PrefixLength: 24 }));
     this.endpoints.set(id, {
-      ...{ ID: id, Name: `pod-${id}`, HostComputeNetwork: network, IpConfigurations },
-      ...{ MacAddress: `00-15-5D-${id.slice(0, 2)}-${id.slice(2, 4)}-${id.slice(4, 6)}`.toUpperCase() },
+      ID: id,
+      Name: `pod-${id}`,
+      HostComputeNetwork: network,
+      IpConfigurations,
+      MacAddress: `00-15-5D-${id.slice(0, 2)}-${id.slice(2, 4)}-${id.slice(4, 6)}`.toUpperCase(),
       ...properties,
     });
     return id;

@@ -173,7 +173,9 @@ export class IpvsWorld implements ScenarioWorld {
     return FAMILIES.flatMap((family) =>
       TABLES.flatMap((table) =>
         [...this.programs.every(table, family)].map(([name, rules]) => ({
-          ...{ table, name, rules },
+          table,
+          name,
+          rules,
           text: `${family} ${table} ${name}`,
         })),
       ),

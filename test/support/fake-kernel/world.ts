@@ -100,8 +100,17 @@ function harmTo(random: SeededRandom, family: NftFamily, { chains, sets }: FakeT
   if (draw === 4) return commands(flushSet(where, set.name));
   const { key, keyEnd } = random.pick([...set.elements.values()]);
   return {
-    ...{ type: 'elements', verb: 'delete', set: set.name, count: 1, keyLength: set.keyLength, keys: bytes(key) },
-    ...{ keyEnds: keyEnd === null ? null : bytes(keyEnd), dataLength: 0, data: null, gotoChains: null, comments: null },
+    type: 'elements',
+    verb: 'delete',
+    set: set.name,
+    count: 1,
+    keyLength: set.keyLength,
+    keys: bytes(key),
+    keyEnds: keyEnd === null ? null : bytes(keyEnd),
+    dataLength: 0,
+    data: null,
+    gotoChains: null,
+    comments: null,
   };
 }
 

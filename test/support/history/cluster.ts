@@ -115,8 +115,12 @@ export function markers(count: number): readonly [service: ApiObject, slice: Api
   return [
     { apiVersion: 'v1', kind: 'Service', metadata, spec: { type: 'ExternalName', externalName: 'example.org' } },
     {
-      ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', metadata: { ...metadata, labels } },
-      ...{ addressType: 'IPv4', ports: [], endpoints: [] },
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { ...metadata, labels },
+      addressType: 'IPv4',
+      ports: [],
+      endpoints: [],
     },
   ];
 }

@@ -115,13 +115,19 @@ async function begin(
   const connection = await cluster.connect();
   const source = startKubernetes(
     {
-      ...{ connection, nodeName: story.settings.nodeName, acceptContentTypes: '', nodeRequired: false },
-      ...{ contentType: CONTENT_TYPES[life % 2] ?? '', configSyncPeriodMs: 1, events: NO_EVENTS },
+      connection,
+      nodeName: story.settings.nodeName,
+      acceptContentTypes: '',
+      nodeRequired: false,
+      contentType: CONTENT_TYPES[life % 2] ?? '',
+      configSyncPeriodMs: 1,
+      events: NO_EVENTS,
     },
     process.store,
     log,
     {
-      ...{ clock: systemClock, random: Math.random },
+      clock: systemClock,
+      random: Math.random,
       timing: { ...QUICK_TIMING, silenceMs: cluster.silenceMs, headersMs: cluster.silenceMs },
     },
   );

@@ -55,7 +55,12 @@ export class RealCluster implements Cluster {
     const cluster = { server: this.server.url, 'certificate-authority-data': ca };
     writeFileSync(kubeconfig, kubeconfigText({ cluster, user: { token: TOKEN } }));
     return connectToApi({
-      ...{ kubeconfig, master: '', qps: -1, burst: 10, userAgent: 'history', clock: systemClock },
+      kubeconfig,
+      master: '',
+      qps: -1,
+      burst: 10,
+      userAgent: 'history',
+      clock: systemClock,
       log: new RecordingLog(),
     });
   }

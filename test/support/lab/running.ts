@@ -90,7 +90,12 @@ export class RunningHere implements Running {
     const machine = { host: LINUX_HOST, addon: loadAddon() };
     const mode = await prepareMode(config, machine, LINUX_HOST.families(), log, logTransactions(log));
     const proxy = new NodeProxy({
-      ...{ loaded, machine, mode, log, tracing: null, events: await openEvents(config, log) },
+      loaded,
+      machine,
+      mode,
+      log,
+      tracing: null,
+      events: await openEvents(config, log),
       onFatal: (error) => {
         hear(`cannot go on: ${error.message}\n`);
         this.end = '1';

@@ -69,12 +69,14 @@ function compile(root: string, program: string): void {
   mkdirSync(sources, { recursive: true });
   cpSync(SOURCE, join(sources, 'render.go'));
   const env = {
-    ...{
-      PATH: process.env['PATH'],
-      GOROOT: goroot,
-      GOPATH: [root, '/'].map((each) => join(each, 'usr/share/gocode')).join(':'),
-    },
-    ...{ GO111MODULE: 'off', GOFLAGS: '', CGO_ENABLED: '0', GOCACHE: join(root, 'cache'), HOME: root },
+    PATH: process.env['PATH'],
+    GOROOT: goroot,
+    GOPATH: [root, '/'].map((each) => join(each, 'usr/share/gocode')).join(':'),
+    GO111MODULE: 'off',
+    GOFLAGS: '',
+    CGO_ENABLED: '0',
+    GOCACHE: join(root, 'cache'),
+    HOME: root,
   };
   execFileSync(join(goroot, 'bin/go'), ['build', '-o', program, 'render'], {
     env,
