@@ -76,7 +76,7 @@ const apart = {
   name: 'apart',
   setup({ onResolve }) {
     for (const [filter, file] of [
-      [/\/secured\/src\/door\.js$/, secured],
+      [/\/secured\/src\/access-control\.js$/, secured],
       [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/src\/command\.js$/, check],
       [/^\.\/cluster\.js$/, checkCluster],
@@ -159,7 +159,7 @@ await buildParts(options, (name) => ({
 }));
 for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
-  ['packages/secured/src/door.ts', secured],
+  ['packages/secured/src/access-control.ts', secured],
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['packages/check/src/command.ts', check],
   ['packages/check/src/cluster.ts', checkCluster],

@@ -159,26 +159,31 @@ t.test('arrows that may not be', (t) => {
 });
 
 t.test('packages import the trunk, which loads them where it is put together', (t) => {
-  const door = 'packages/secured/src/door.ts';
-  const loads = "const { openDoor } = await import('../../packages/secured/src/door.js');";
+  const accessControl = 'packages/secured/src/access-control.ts';
+  const loads = "const { openAccessControl } = await import('../../packages/secured/src/access-control.js');";
   t.same(
     check({
-      [door]: "import type { Door } from '../../../src/serve/door.js';\nimport './gate.js';",
-      'packages/webhook/src/command.ts': "import { openDoor } from '../../secured/src/door.js';",
+      [accessControl]:
+        "import type { AccessControl } from '../../../src/serve/access-control.js';\nimport './gate.js';",
+      'packages/webhook/src/command.ts': "import { openAccessControl } from '../../secured/src/access-control.js';",
       'cli/packages.ts': loads,
       'main.ts': loads.replace('../../', '../'),
     }),
     [],
   );
   const cases: readonly (readonly [file: string, source: string, violation: string])[] = [
-    ['serve/listeners.ts', loads, 'imports package packages/secured/src/door'],
-    ['cli/run.ts', loads, 'imports package packages/secured/src/door'],
-    ['cli/packages.ts', "import '../../packages/secured/src/door.js';", 'imports package packages/secured/src/door'],
+    ['serve/listeners.ts', loads, 'imports package packages/secured/src/access-control'],
+    ['cli/run.ts', loads, 'imports package packages/secured/src/access-control'],
+    [
+      'cli/packages.ts',
+      "import '../../packages/secured/src/access-control.js';",
+      'imports package packages/secured/src/access-control',
+    ],
     ['cli/a.ts', "import type { A } from '../../packages/page/src/api.js';", 'imports package packages/page/src/api'],
-    [door, "import { loop } from '../../../src/control/loop.js';", 'imports control/loop'],
-    [door, "import { main } from '../../../src/main.js';", 'imports main'],
-    [door, "import { look } from '../../nodes/src/look.js';", 'imports packages/nodes/src/look'],
-    [door, "import { t } from '../test/scene.js';", 'imports ../test/scene.js, which is no source'],
+    [accessControl, "import { loop } from '../../../src/control/loop.js';", 'imports control/loop'],
+    [accessControl, "import { main } from '../../../src/main.js';", 'imports main'],
+    [accessControl, "import { look } from '../../nodes/src/look.js';", 'imports packages/nodes/src/look'],
+    [accessControl, "import { t } from '../test/scene.js';", 'imports ../test/scene.js, which is no source'],
   ];
   for (const [file, source, violation] of cases) t.same(check({ [file]: source }), [`${file}:1 ${violation}`], source);
   t.same(check({ 'packages/other/src/a.ts': '' }), ['packages/other/src/a.ts belongs to no layer']);

@@ -48,7 +48,7 @@ import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
-import { openDoor, openPage } from './packages.js';
+import { openAccessControl, openPage } from './packages.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
@@ -371,7 +371,7 @@ export class NodeProxy {
       health,
       metrics,
       page: this.page,
-      openDoor,
+      openAccessControl,
       clock: systemClock,
       wallClock,
       log,

@@ -1,12 +1,14 @@
 import type { HostPort } from '../config/host-port.js';
-import type { Door, DoorParts } from '../serve/door.js';
+import type { AccessControl, AccessControlParts } from '../serve/access-control.js';
 import type { OpenPage, OpenPageParts } from '../serve/page.js';
 
 /** What the process asks of `packages/`, each a bundle of its own that is read when it is first asked for. The commands of packages start in `main.ts`. */
 
-export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
-  const secured = await import('../../packages/secured/src/door.js');
-  return await secured.openDoor(parts);
+export async function openAccessControl(
+  parts: AccessControlParts,
+): Promise<AccessControl | { readonly problem: string }> {
+  const secured = await import('../../packages/secured/src/access-control.js');
+  return await secured.openAccessControl(parts);
 }
 
 export async function openPage(parts: OpenPageParts): Promise<OpenPage> {

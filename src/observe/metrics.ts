@@ -24,7 +24,7 @@ import type {
   ResetConnections,
 } from './cycle-observer.js';
 import { CertificateMetrics } from './certificate-metrics.js';
-import { DoorMetrics } from './door-metrics.js';
+import { AccessMetrics } from './access-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { SpanMetrics } from './span-metrics.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
@@ -254,8 +254,8 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   }
 
   /** Of what stands in front of the pages; without one there are none. */
-  door(): DoorMetrics {
-    return new DoorMetrics(this.registry);
+  accessControl(): AccessMetrics {
+    return new AccessMetrics(this.registry);
   }
 
   /** Where traces are sent; otherwise there are none. */

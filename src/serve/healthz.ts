@@ -44,7 +44,7 @@ export function healthAnswer(
     ...(verbose && apiHeardMs !== null ? { apiServer: { lastHeard: formatTimestamp(before(now, apiHeardMs)) } } : {}),
     ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
-    ...(verbose && quarantined.length > 0 ? { quarantined: quarantined } : {}),
+    ...(verbose && quarantined.length > 0 ? { quarantined } : {}),
     ...(observed.length > 0 ? { observations: observed } : {}),
   });
   return { status: ok ? 200 : 503, body };

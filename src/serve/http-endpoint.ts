@@ -4,7 +4,7 @@ import { errorCode, messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { SilentListener } from '../observe/observations.js';
-import type { Door, Pages } from './door.js';
+import type { AccessControl, Pages } from './access-control.js';
 import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
@@ -25,7 +25,7 @@ export interface HttpEndpointOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** What stands in front of it, asked when it opens; null: it is plain HTTP without authentication. */
-  readonly door?: () => Door | null;
+  readonly accessControl?: () => AccessControl | null;
   /** Called once, with hardFail only. */
   readonly onFatal: (error: Error) => void;
 }
@@ -144,21 +144,21 @@ export class HttpEndpoint {
 
   private async listen({ address, port }: Bind): Promise<void> {
     const { log } = this.options;
-    const door = this.options.door?.() ?? null;
+    const accessControl = this.options.accessControl?.() ?? null;
     const onError = (error: Error): void => {
       log.error(error, `serving ${this.what}`);
     };
     this.server = await openBindAddress(address, port, (socket) =>
-      door === null
+      accessControl === null
         ? listen(socket, (...exchange) => void this.pages(...exchange), onError)
         : listen(
             socket,
             (...exchange) => {
-              door.admit(...exchange, this.pages);
+              accessControl.admit(...exchange, this.pages);
             },
             onError,
             undefined,
-            (options) => door.createServer(options),
+            (options) => accessControl.createServer(options),
           ),
     );
     // That it could not be had was reported as an error.

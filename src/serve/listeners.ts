@@ -12,7 +12,7 @@ import type { HealthState } from '../record/health.js';
 import type { Observation, SilentListener } from '../observe/observations.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
-import type { Door, DoorParts } from './door.js';
+import type { AccessControl, AccessControlParts } from './access-control.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
 import type { Page } from './page.js';
@@ -32,7 +32,7 @@ export interface ListenersParts {
   /** To webhooks, by a kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   /** Opens what stands in front of the metrics address. */
-  readonly openDoor: (parts: DoorParts) => Promise<Door | { readonly problem: string }>;
+  readonly openAccessControl: (parts: AccessControlParts) => Promise<AccessControl | { readonly problem: string }>;
   /** What stands in the way of packets beside our rules. */
   readonly observe: () => Promise<readonly Observation[]>;
   readonly page: Pick<Page, 'answerNetwork'>;
@@ -49,7 +49,7 @@ export class Listeners {
   private readonly startedAt: bigint;
   private readonly health: HealthServer;
   private readonly metrics: MetricsServer;
-  private door: Door | null = null;
+  private accessControl: AccessControl | null = null;
 
   constructor(private readonly parts: ListenersParts) {
     const { loaded, clock, wallClock, log, metrics, onFatal } = parts;
@@ -78,7 +78,7 @@ export class Listeners {
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
       page: (request, response) => parts.page.answerNetwork(this.loaded.config, request, response),
-      door: () => this.door,
+      accessControl: () => this.accessControl,
       onFatal: (error) => {
         onFatal('FailedToStartMetricServer', error);
       },
@@ -91,7 +91,7 @@ export class Listeners {
    * @throws ConfigError when the files of the flags for TLS cannot be used.
    */
   async start(): Promise<void> {
-    this.door = await this.openDoor();
+    this.accessControl = await this.openAccessControl();
     await Promise.all([this.health.start(), this.metrics.start()]);
   }
 
@@ -116,10 +116,10 @@ export class Listeners {
   async close(): Promise<void> {
     await Promise.allSettled([this.health.close(), this.metrics.close()]);
     // What was being answered is written down by then.
-    await this.door?.close();
+    await this.accessControl?.close();
   }
 
-  private async openDoor(): Promise<Door | null> {
+  private async openAccessControl(): Promise<AccessControl | null> {
     const { metrics, localAddresses, api, unheardMs, connect, clock, wallClock, log } = this.parts;
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
@@ -128,7 +128,7 @@ export class Listeners {
       const since = unheardMs();
       return since === null ? null : now() - since;
     };
-    const opened = await this.parts.openDoor({
+    const opened = await this.parts.openAccessControl({
       config: secured,
       nodeName,
       addresses: localAddresses,
@@ -136,7 +136,7 @@ export class Listeners {
       connect,
       clock,
       log,
-      observer: metrics.door(),
+      observer: metrics.accessControl(),
       now,
       heardAt,
     });

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { Loaded } from '../../src/config/load.js';
-import { openDoor } from '../../src/cli/packages.js';
+import { openAccessControl } from '../../src/cli/packages.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { Progress } from '../../src/record/progress.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
@@ -46,7 +46,7 @@ function world(t: Test, loaded: Loaded): World {
     wallClock,
     log,
     page: { answerNetwork: () => Promise.reject(new Error('nobody asks')) },
-    openDoor,
+    openAccessControl,
     setVerbosity: () => undefined,
     localAddresses: () => [],
     observe: () => Promise.resolve([]),
@@ -115,7 +115,7 @@ t.test('servers move with their addresses, and pages come and go', async (t) => 
   t.equal(log.lines.filter((line) => line.includes('serving health checks')).length, 3, 'both wildcards are one');
 });
 
-t.test('the page is for this machine, and behind a door that keeps others out', (t) => {
+t.test('the page is for this machine, and behind access control for other clients', (t) => {
   const serves = (metrics: string, ...flags: readonly string[]): boolean =>
     servesPage(fromFile(`mode: nftables\nmetricsBindAddress: "${metrics}:1"`, flags).config);
   const pair = ['--tls-cert-file=a', '--tls-private-key-file=b'];

@@ -3,7 +3,7 @@ import { LINUX_MODES, WINDOWS_MODES } from '../../src/config/effective.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { CertificateMetrics } from '../../src/observe/certificate-metrics.js';
-import { DoorMetrics } from '../../src/observe/door-metrics.js';
+import { AccessMetrics } from '../../src/observe/access-metrics.js';
 import {
   ComponentInstruments,
   ModeInstruments,
@@ -53,7 +53,7 @@ const SECTIONS: Readonly<Record<string, readonly Defined[]>> = {
     const own = new OwnInstruments(registry);
     own.setFlowTable({ entries: 0, limit: 1 });
   }),
-  'Secured metrics address': defined((registry) => new DoorMetrics(registry)),
+  'Secured metrics address': defined((registry) => new AccessMetrics(registry)),
   'Client certificate': defined((registry) => new CertificateMetrics(registry, health)),
   Tracing: defined((registry) => new SpanMetrics(registry)),
   Process: [

@@ -9,7 +9,7 @@ import { TESTS } from '../support/test-files.js';
 
 /** What the program loads only where it is told to, with large libraries some of it: packet tests never tell it. */
 const LEFT_OUT =
-  /\/(?:tracing|egress|event-limit|profile-answer|change-log|webhook|door|command|page\/src\/entry|certificate\/connect)\.js$|^pino$/;
+  /\/(?:tracing|egress|event-limit|profile-answer|change-log|webhook|access-control|command|page\/src\/entry|certificate\/connect)\.js$|^pino$/;
 
 /** Every module finds its neighbours in the file system where they are. */
 const ownPlaces: Plugin = {

@@ -165,8 +165,11 @@ function sendStatus(response: ServerResponse, code: number, message: string): vo
   sendJson(response, code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, code });
 }
 
-/** Answers as a proxy behind a door that wants a token: by 401 without, and by 403 for another. */
-export function behindDoor(token: string, pages: Exclude<Backend, string | null>): Exclude<Backend, string | null> {
+/** Answers as a proxy behind access control that wants a token: by 401 without, and by 403 for another. */
+export function behindAccessControl(
+  token: string,
+  pages: Exclude<Backend, string | null>,
+): Exclude<Backend, string | null> {
   return (request, response) => {
     const shown = request.headers[PASSED_TOKEN_HEADER];
     if (shown === `Bearer ${token}`) return pages(request, response);

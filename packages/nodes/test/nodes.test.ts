@@ -1,4 +1,4 @@
-// All nodes at once: proxies that are in step, behind, different, behind doors, dead and missing, through an API server that reaches their pods.
+// All nodes at once: proxies that are in step, behind, different, behind access control, dead and missing, through an API server that reaches their pods.
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { documents, items } from '../../../test/support/deploy/kustomize.js';
 import { projectFile } from '../../../test/support/lab/agent.js';
 import { address as ip, service, slice } from '../../../test/support/rows.js';
 import { pageScene, type PageScene } from '../../page/test/ui-scene.js';
-import { behindDoor, clusterFront, type Backend, type ClusterFront } from './cluster-front.js';
+import { behindAccessControl, clusterFront, type Backend, type ClusterFront } from './cluster-front.js';
 
 const SERVICES = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`default/web-${n}`, String(1000 + n)]));
 const SLICES = { 'default/web-0-abc': '2000', 'default/web-1-abc': '2001' };
@@ -273,14 +273,14 @@ t.test('a node that answers without an end is named when its time is over', asyn
   t.match(row, { state: 'no-answer', why: ['its answers take more than 0.5 s'], healthCheck: true });
 });
 
-t.test('behind a door: by TLS, with a token that passes the API server', async (t) => {
+t.test('a proxy behind access control is asked by TLS, with a token that passes the API server', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, {
-    secured: { 'http:10249': 'EOF', 'https:10249': behindDoor('of the account', pages(scene)) },
+    secured: { 'http:10249': 'EOF', 'https:10249': behindAccessControl('of the account', pages(scene)) },
     go: {
       'http:10249': (_request, response) =>
         response.writeHead(400).end('Client sent an HTTP request to an HTTPS server.\n'),
-      'https:10249': behindDoor('of the account', pages(scene)),
+      'https:10249': behindAccessControl('of the account', pages(scene)),
     },
     plain: { 'http:10249': pages(scene) },
     bare: { 'http:10249': (_request, response) => response.writeHead(401).end('who asks?\n') },
@@ -375,7 +375,7 @@ t.test('the command: what it prints, and its exit status', async (t) => {
 
 t.test('the rights in deploy/components/nodes are those that it takes', async (t) => {
   const front = await cluster(t, {
-    one: { 'https:10249': behindDoor('of the account', pages(await proxy(t))), 'http:10249': 'EOF' },
+    one: { 'https:10249': behindAccessControl('of the account', pages(await proxy(t))), 'http:10249': 'EOF' },
   });
   front.token = 'of the account';
   t.equal((await look(front)).counts['in-step'], 1);

@@ -4,7 +4,7 @@ import { FileText } from '../../../src/base/file-text.js';
 import type { Log } from '../../../src/base/log.js';
 import { certificateBlocks, checkCertificates, endOfValidity, TRUST } from '../../../src/base/pem.js';
 import type { PairFiles, TlsConfig } from '../../../src/config/secured.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import { Followed } from './followed.js';
 import { SelfSigned, type SelfSignedOptions } from './self-signed.js';
 
@@ -13,7 +13,7 @@ export interface CertificatesOptions extends Omit<SelfSignedOptions, 'directory'
   /** Authorities of client certificates; null: none is asked for. */
   readonly clientCaFile: string | null;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
 }
 
 /** A certificate and its key, which go together. */

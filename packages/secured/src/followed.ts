@@ -1,6 +1,6 @@
 import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 
 export interface FollowedOptions<T> {
   /** With dashes, as messages name it. */
@@ -11,7 +11,7 @@ export interface FollowedOptions<T> {
   /** Called with what something else has taken the place of, and at the end. */
   readonly dispose?: (made: T) => void;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
 }
 
 /** What is made of files, and made anew when they change; where they cannot be used, what was made last stays. */

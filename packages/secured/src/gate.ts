@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import { cutText } from '../../../src/base/outside-text.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
-import type { Pages } from '../../../src/serve/door.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
+import type { Pages } from '../../../src/serve/access-control.js';
 import { answerText } from '../../../src/serve/http-endpoint.js';
 import { UNAUDITED, type Audit, type AuditedExchange } from './audit.js';
 import type { Authentication } from './authentication.js';
@@ -16,7 +16,7 @@ export interface GateOptions {
   /** Null: nothing is written down. */
   readonly audit: Pick<Audit, 'begin'> | null;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
 }
 
 const MAX_SHOWN_BYTES = 256;

@@ -2,7 +2,7 @@ import { errorCode } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import { isMapping, parseMapping, type Mapping } from '../../../src/base/mapping.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import type { Unavailable } from './user.js';
 
 /** Less than the ten seconds that `pointsman nodes` waits for a page: the command has to receive the reason for a missing answer. */
@@ -28,7 +28,7 @@ export interface ReviewsOptions {
   /** When that API server last answered, in milliseconds since the epoch; null: never. */
   readonly heardAt?: () => number | null;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
   /** Only tests and webhooks have another than 5 s. */
   readonly reviewTimeoutMs?: number;
   /** The server that is asked, as messages name it, and the path for it where it is no API server. */

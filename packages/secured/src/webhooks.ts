@@ -2,7 +2,7 @@ import type { Clock } from '../../../src/base/clock.js';
 import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import { AccessReviews, type Authorizer, type Decision, type Opinion, type Wish } from './authorization.js';
 import type { WebhookSettings } from './authorization-file.js';
 import { Reviews, unavailable } from './reviews.js';
@@ -14,7 +14,7 @@ export interface WebhooksOptions {
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   readonly clock: Clock;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
 }
 
 interface Webhook {

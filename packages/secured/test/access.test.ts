@@ -4,7 +4,7 @@ import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { verbOf } from '../src/authorization.js';
-import type { SecuredDoorParts } from '../src/door.js';
+import type { SecuredAccessParts } from '../src/access-control.js';
 import { connectBy } from '../../../test/sources/kubernetes/connect.js';
 import { ApiServer } from '../../../test/support/api-server/server.js';
 import { Authority, type Issued } from '../../../test/support/certificates.js';
@@ -49,7 +49,7 @@ interface World extends Scene {
   readonly asked: (kind?: string) => readonly object[];
 }
 
-async function world(t: Test, flags: readonly string[], more: Partial<SecuredDoorParts> = {}): Promise<World> {
+async function world(t: Test, flags: readonly string[], more: Partial<SecuredAccessParts> = {}): Promise<World> {
   const server = new ApiServer();
   await server.start();
   t.teardown(() => server.stop());
@@ -67,7 +67,7 @@ async function world(t: Test, flags: readonly string[], more: Partial<SecuredDoo
 async function readers(
   t: Test,
   flags: readonly string[] = REVIEWED,
-  more: Partial<SecuredDoorParts> = {},
+  more: Partial<SecuredAccessParts> = {},
 ): Promise<World> {
   const made = await world(t, flags, more);
   const { users, rules } = made.server.reviews;

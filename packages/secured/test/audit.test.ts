@@ -33,7 +33,7 @@ interface World extends Scene {
   readonly by: (token: string) => string[];
 }
 
-/** A server that knows `reader`, who may read metrics, in front of it a door that writes down what a policy says. */
+/** A server that knows `reader`, who may read metrics, behind access control that audits by a policy. */
 async function world(t: Test, content: object, more: readonly string[] = []): Promise<World> {
   const directory = folder(t);
   const [policyFile, log] = [join(directory, 'policy.yaml'), join(directory, 'logs', 'audit.log')];

@@ -37,7 +37,7 @@ interface World extends Scene {
   readonly who: (token: string) => Promise<string>;
 }
 
-/** An issuer, and a door whose file knows it; what it knows of a user is told by the log of who is refused. */
+/** An issuer, and access control whose file knows it; the log of refused requests shows what it knows of a user. */
 async function world(t: Test, jwt: object = {}, flags: readonly string[] = [], more: object = {}): Promise<World> {
   const issuer = await AuthServer.start({ key: served.key, cert: served.certificate });
   t.teardown(() => issuer.stop());

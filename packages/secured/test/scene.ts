@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { parseAddress } from '../../../src/base/ip.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
-import type { Door } from '../../../src/serve/door.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
+import type { AccessControl } from '../../../src/serve/access-control.js';
 import { MetricsServer } from '../../../src/serve/metrics-server.js';
-import { openDoor, type SecuredDoorParts } from '../src/door.js';
+import { openAccessControl, type SecuredAccessParts } from '../src/access-control.js';
 import { loaded } from '../../../test/config/load-from.js';
 import { curl, type CurlAnswer } from '../../../test/support/curl.js';
 import { FakeClock } from '../../../test/support/fake-clock.js';
 import { RecordingLog } from '../../../test/support/recording-log.js';
 
-/** A metrics server behind a door, as flags say. */
+/** A metrics server behind access control, by flags. */
 export interface Scene {
   readonly port: number;
   readonly clock: FakeClock;
@@ -22,7 +22,7 @@ export interface Scene {
   readonly time: { now: number };
   /** Asks for a path by the name `localhost`. */
   readonly ask: (path: string, ...options: readonly string[]) => Promise<CurlAnswer>;
-  /** Lets the door look at its files. */
+  /** Makes access control look at its files. */
   readonly look: () => Promise<void>;
   /** With what pages are to fail; null: they do not. */
   fail: Error | null;
@@ -43,7 +43,7 @@ export function folder(t: Test): string {
 export async function scene(
   t: Test,
   flags: readonly string[],
-  more: Partial<SecuredDoorParts> = {},
+  more: Partial<SecuredAccessParts> = {},
   now = Date.now(),
 ): Promise<Scene> {
   const clock = new FakeClock();
@@ -54,7 +54,7 @@ export async function scene(
   if ('problem' in opened) throw new Error(opened.problem);
   const server = new MetricsServer({
     bind: { address: LOCAL, port: 0, hardFail: true },
-    door: () => opened,
+    accessControl: () => opened,
     clock,
     log,
     mode: 'a mode',
@@ -96,14 +96,14 @@ export async function scene(
   return made;
 }
 
-/** Opens a door as flags say, or tells why not. */
+/** Opens access control by flags, or answers why not. */
 export function open(
   flags: readonly string[],
-  more: Partial<SecuredDoorParts>,
-): Promise<Door | { readonly problem: string }> {
+  more: Partial<SecuredAccessParts>,
+): Promise<AccessControl | { readonly problem: string }> {
   const { secured } = loaded(['--master=http://127.0.0.1:1', ...flags]).config;
   if (secured === null) throw new Error('the flags ask for nothing');
-  return openDoor({
+  return openAccessControl({
     config: secured,
     nodeName: 'worker-1',
     addresses: () => [parseAddress('192.0.2.7')!],
@@ -117,7 +117,7 @@ export function open(
   });
 }
 
-function observer(heard: string[]): DoorObserver {
+function observer(heard: string[]): AccessObserver {
   return {
     reloaded: (flag, result) => heard.push(`${flag} ${result}`),
     certificateEnds: () => undefined,

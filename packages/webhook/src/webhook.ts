@@ -4,11 +4,11 @@ import type { Clock } from '../../../src/base/clock.js';
 import { serviceSubject, type EventRecorder } from '../../../src/base/events.js';
 import type { Log } from '../../../src/base/log.js';
 import type { SecuredConfig } from '../../../src/config/secured.js';
-import type { DoorObserver } from '../../../src/observe/door-metrics.js';
-import type { Door } from '../../../src/serve/door.js';
+import type { AccessObserver } from '../../../src/observe/access-metrics.js';
+import type { AccessControl } from '../../../src/serve/access-control.js';
 import { HttpEndpoint } from '../../../src/serve/http-endpoint.js';
 import { Followed } from '../../secured/src/followed.js';
-import { openDoor } from '../../secured/src/door.js';
+import { openAccessControl } from '../../secured/src/access-control.js';
 import { judge } from './judge.js';
 import { ObservedCluster } from './observed-cluster.js';
 import type { WebhookOptions } from './options.js';
@@ -38,7 +38,7 @@ export class Webhook {
   private readonly pages: ReviewPages;
   private readonly reviews: HttpEndpoint;
   private readonly probes: HttpEndpoint;
-  private door: Door | null = null;
+  private accessControl: AccessControl | null = null;
   private cancelCheck: () => void = () => undefined;
   private stopping = false;
 
@@ -50,7 +50,7 @@ export class Webhook {
     const endpoint = { clock, log, onFatal };
     this.reviews = new HttpEndpoint(
       'reviews',
-      { ...endpoint, bind: { ...options.listen, hardFail: true }, door: () => this.door },
+      { ...endpoint, bind: { ...options.listen, hardFail: true }, accessControl: () => this.accessControl },
       (...exchange) => this.pages.answer(...exchange),
     );
     this.probes = new HttpEndpoint(
@@ -67,8 +67,8 @@ export class Webhook {
   async start(): Promise<void> {
     const { options, clock, log, now } = this.parts;
     await this.openPolicy();
-    const opened = await openDoor({
-      config: doorConfig(options),
+    const opened = await openAccessControl({
+      config: accessConfig(options),
       clock,
       log,
       now,
@@ -80,7 +80,7 @@ export class Webhook {
       connect: () => Promise.reject(new TypeError('no webhook is asked')),
     });
     if ('problem' in opened) throw new Error(opened.problem);
-    this.door = opened;
+    this.accessControl = opened;
     await Promise.all([this.reviews.start(), this.probes.start()]);
     if (this.policy !== null) this.checkLater(this.policy);
   }
@@ -104,7 +104,7 @@ export class Webhook {
     this.stopping = true;
     this.cancelCheck();
     await Promise.allSettled([this.reviews.close(), this.probes.close()]);
-    await this.door?.close();
+    await this.accessControl?.close();
     this.policy?.close();
   }
 
@@ -167,7 +167,7 @@ function followPolicy(path: string, log: Log): Followed<ServicePolicy> {
 }
 
 /** TLS by the pair of files, and client certificates where authorities are named. */
-function doorConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
+function accessConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
   return {
     tls: { pair, directory: '', named: [], ciphers: null, minVersion: 'TLSv1.2' },
     authentication: { clientCaFile, tokenTtl: null, anonymous: clientCaFile === null, file: null },
@@ -177,7 +177,7 @@ function doorConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
 }
 
 /** No metrics are counted for the access control. */
-const NOBODY: DoorObserver = {
+const NOBODY: AccessObserver = {
   reloaded: () => undefined,
   authenticated: () => undefined,
   authorized: () => undefined,

@@ -8,7 +8,7 @@ import type { Log } from '../../../src/base/log.js';
 import type { AuditConfig } from '../../../src/config/audit.js';
 import type { SecuredConfig } from '../../../src/config/secured.js';
 import { withRegularExpressions } from '../../../src/config/tables/regular-expression.js';
-import type { Door, Pages } from '../../../src/serve/door.js';
+import type { AccessControl, Pages } from '../../../src/serve/access-control.js';
 import { FileText } from '../../../src/base/file-text.js';
 import { RotatedFile } from '../../../src/observe/rotated-file.js';
 import { Audit } from './audit.js';
@@ -40,7 +40,7 @@ const ADDRESS_HANDSHAKES_AT_ONCE = 50;
 /** What follows a file. */
 type Following = Pick<Followed<unknown>, 'open' | 'check' | 'close'>;
 
-export interface SecuredDoorParts
+export interface SecuredAccessParts
   extends
     Omit<CertificatesOptions, 'config' | 'clientCaFile'>,
     Omit<ReviewsOptions, 'api' | 'webhook'>,
@@ -52,7 +52,9 @@ export interface SecuredDoorParts
 }
 
 /** Opens what the flags ask for; why that is not possible when it is not. */
-export async function openDoor(parts: SecuredDoorParts): Promise<Door | { readonly problem: string }> {
+export async function openAccessControl(
+  parts: SecuredAccessParts,
+): Promise<AccessControl | { readonly problem: string }> {
   const { tls, authentication, authorization, audit } = parts.config;
   const certificates = new Certificates({ ...parts, config: tls, clientCaFile: authentication.clientCaFile });
   const file = authentication.file === null ? null : followAuthentication(authentication.file, parts);
@@ -66,14 +68,14 @@ export async function openDoor(parts: SecuredDoorParts): Promise<Door | { readon
     for (const each of files) await each.open();
     const trail = audit === null || policy === null ? null : await openAudit(audit, policy, parts);
     const gate = makeGate(parts, file, webhooks, trail);
-    return new SecuredDoor({ ...parts, certificates, gate, files, audit: trail });
+    return new SecuredAccessControl({ ...parts, certificates, gate, files, audit: trail });
   } catch (error) {
     for (const each of files) each.close();
     return { problem: messageOf(error) };
   }
 }
 
-function followAuthentication(path: string, parts: SecuredDoorParts): Followed<FileAuthentication> {
+function followAuthentication(path: string, parts: SecuredAccessParts): Followed<FileAuthentication> {
   const { config, log, observer } = parts;
   const warn = warnOf('--authentication-config', log);
   return new Followed<FileAuthentication>({
@@ -90,7 +92,7 @@ function followAuthentication(path: string, parts: SecuredDoorParts): Followed<F
   });
 }
 
-function followAuthorization(path: string, parts: SecuredDoorParts): Followed<Webhooks> {
+function followAuthorization(path: string, parts: SecuredAccessParts): Followed<Webhooks> {
   const { log, observer } = parts;
   const warn = warnOf('--authorization-config', log);
   return new Followed<Webhooks>({
@@ -106,7 +108,7 @@ function followAuthorization(path: string, parts: SecuredDoorParts): Followed<We
   });
 }
 
-function followPolicy(path: string, { log, observer }: SecuredDoorParts): Followed<AuditPolicy> {
+function followPolicy(path: string, { log, observer }: SecuredAccessParts): Followed<AuditPolicy> {
   const flag = '--audit-policy-file';
   const warn = warnOf(flag, log);
   return new Followed({
@@ -122,7 +124,7 @@ function followPolicy(path: string, { log, observer }: SecuredDoorParts): Follow
 async function openAudit(
   { mode, log: limits }: AuditConfig,
   policy: Followed<AuditPolicy>,
-  { log, observer, now }: SecuredDoorParts,
+  { log, observer, now }: SecuredAccessParts,
 ): Promise<Audit> {
   const onLoss = (error: unknown): void => {
     log.error(error, 'Events about requests are lost', { flag: '--audit-log-path' });
@@ -149,7 +151,7 @@ function textReader(path: string): () => Promise<readonly string[]> {
 }
 
 function makeGate(
-  parts: SecuredDoorParts,
+  parts: SecuredAccessParts,
   file: Followed<FileAuthentication> | null,
   webhooks: Followed<Webhooks> | null,
   audit: Audit | null,
@@ -173,7 +175,7 @@ function makeGate(
 }
 
 function makeAuthorizer(
-  { config, clock }: SecuredDoorParts,
+  { config, clock }: SecuredAccessParts,
   reviews: Reviews,
   webhooks: Followed<Webhooks> | null,
 ): Authorizer {
@@ -183,7 +185,7 @@ function makeAuthorizer(
   return new AccessReviews({ reviews, version: 'v1', authorizedTtl, unauthorizedTtl, clock });
 }
 
-interface SecuredSecuredDoorParts extends SecuredDoorParts {
+interface OpenedParts extends SecuredAccessParts {
   readonly certificates: Certificates;
   readonly gate: Gate;
   readonly files: readonly Following[];
@@ -191,7 +193,7 @@ interface SecuredSecuredDoorParts extends SecuredDoorParts {
 }
 
 /** Serves TLS, follows the files of its configuration, and lets through the clients that the gate admits. */
-class SecuredDoor implements Door {
+class SecuredAccessControl implements AccessControl {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
   private readonly connections = new Set<TLSSocket>();
   private readonly handshakes: TokenBucket;
@@ -199,7 +201,7 @@ class SecuredDoor implements Door {
   private cancelCheck: () => void = () => undefined;
   private closed = false;
 
-  constructor(private readonly parts: SecuredSecuredDoorParts) {
+  constructor(private readonly parts: OpenedParts) {
     const { clock } = parts;
     this.handshakes = new TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE, () => clock.now());
     const ofAddress = [ADDRESS_HANDSHAKES_PER_SECOND, ADDRESS_HANDSHAKES_AT_ONCE] as const;

@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client';
 import { Definitions } from './instruments.js';
 
-/** Hears what happens at a door, for metrics. */
-export interface DoorObserver {
+/** Receives the events of access control, for metrics. */
+export interface AccessObserver {
   /** Files of a flag were read after the start, and are used from now on or cannot be. */
   reloaded(flag: string, result: 'applied' | 'refused'): void;
   /** Somebody said who it is, or could not. */
@@ -17,7 +17,7 @@ export interface DoorObserver {
 }
 
 /** Counts what happens in front of the pages on the metrics address. */
-export class DoorMetrics extends Definitions implements DoorObserver {
+export class AccessMetrics extends Definitions implements AccessObserver {
   private readonly reloads = this.counter(
     'serving_reloads_total',
     'Changed files of what stands in front of the metrics address by what became of them.',
@@ -58,11 +58,11 @@ export class DoorMetrics extends Definitions implements DoorObserver {
     this.reloads.inc({ flag, result });
   }
 
-  authenticated(result: Parameters<DoorObserver['authenticated']>[0]): void {
+  authenticated(result: Parameters<AccessObserver['authenticated']>[0]): void {
     this.authentications.inc({ result });
   }
 
-  authorized(result: Parameters<DoorObserver['authorized']>[0]): void {
+  authorized(result: Parameters<AccessObserver['authorized']>[0]): void {
     this.authorizations.inc({ result });
   }
 

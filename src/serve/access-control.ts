@@ -3,14 +3,14 @@ import type { Clock } from '../base/clock.js';
 import type { IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { SecuredConfig } from '../config/secured.js';
-import type { DoorObserver } from '../observe/door-metrics.js';
+import type { AccessObserver } from '../observe/access-metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 
 /** Answers a request; the error for which it could not, which has been answered and reported. */
 export type Pages = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
 /** What stands in front of the pages of an endpoint. */
-export interface Door {
+export interface AccessControl {
   /** A server for who comes to it; not listening yet. */
   createServer(options: ServerOptions): Server;
   /** Has a request answered by the pages, or refuses it. */
@@ -19,8 +19,8 @@ export interface Door {
   close(): Promise<void>;
 }
 
-/** What a door is opened with. */
-export interface DoorParts {
+/** What access control is opened with. */
+export interface AccessControlParts {
   readonly config: SecuredConfig;
   readonly nodeName: string;
   /** Those that this node has now. */
@@ -35,5 +35,5 @@ export interface DoorParts {
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Log;
-  readonly observer: DoorObserver;
+  readonly observer: AccessObserver;
 }
