@@ -221,8 +221,8 @@ t.test('every way to import is seen', (t) => {
 });
 
 t.test('a folder or file without a layer', (t) => {
-  t.same(check({ 'utils/a.ts': '', 'stray.ts': '' }), [
-    'stray.ts belongs to no layer',
+  t.same(check({ 'utils/a.ts': '', 'unexpected.ts': '' }), [
+    'unexpected.ts belongs to no layer',
     'utils/a.ts belongs to no layer',
   ]);
   t.end();

@@ -44,7 +44,7 @@ import { Store } from '../state/store.js';
 import type { SourceWriter } from '../state/writer.js';
 import { Attempts } from './attempts.js';
 import { Foreign } from './foreign.js';
-import { NOBODY, openFollowers, type Followers } from './followers.js';
+import { NO_OBSERVERS, openChangeObservers, type ChangeObservers } from './change-observers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
@@ -109,7 +109,7 @@ export class NodeProxy {
   /** Null: this platform has no such rules. */
   private readonly foreign: Foreign | null;
   private readonly observers: CycleObservers;
-  private followers = NOBODY;
+  private changeObservers = NO_OBSERVERS;
   private stopping = false;
   private announced = false;
   /** In force; {@link reconfigure} replaces it. */
@@ -191,8 +191,8 @@ export class NodeProxy {
     this.startProgress.start();
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
-    this.followers = await this.makeFollowers();
-    this.observers.add(...this.followers.observers);
+    this.changeObservers = await this.makeChangeObservers();
+    this.observers.add(...this.changeObservers.observers);
     await this.applyOomScore();
     void this.overflow.start();
     await this.sources.start(this.config);
@@ -329,8 +329,13 @@ export class NodeProxy {
     if (this.ending) await events.flush(LAST_WORDS_MS);
     for (const part of [events, this.cycle, this.overflow, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
-    const { serviceHealth, listeners, statusSocket, followers } = this;
-    await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), followers.close()]);
+    const { serviceHealth, listeners, statusSocket, changeObservers } = this;
+    await Promise.allSettled([
+      serviceHealth.close(),
+      listeners.close(),
+      statusSocket?.close(),
+      changeObservers.close(),
+    ]);
     await Promise.allSettled([this.page.close(), this.attempts.stop()]);
   }
 
@@ -389,11 +394,20 @@ export class NodeProxy {
     });
   }
 
-  private makeFollowers(): Promise<Followers> {
+  private makeChangeObservers(): Promise<ChangeObservers> {
     const { sources, attempts, wallClock, metrics, cycle } = this;
     const { machine, log } = this.options;
     const { families } = cycle;
-    return openFollowers({ config: () => this.config, sources, families, machine, attempts, metrics, wallClock, log });
+    return openChangeObservers({
+      config: () => this.config,
+      sources,
+      families,
+      machine,
+      attempts,
+      metrics,
+      wallClock,
+      log,
+    });
   }
 
   private makeServiceHealth(): ServiceHealth {
@@ -535,8 +549,8 @@ export class NodeProxy {
       silentListeners: () => this.listeners.silent(),
       attempts: this.attempts,
       ...(this.foreign === null ? {} : { foreign: this.foreign }),
-      traffic: () => this.followers.telemetry?.traffic() ?? null,
-      trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
+      traffic: () => this.changeObservers.telemetry?.traffic() ?? null,
+      trafficOf: (service) => this.changeObservers.telemetry?.trafficOf(service) ?? null,
     };
   }
 }

@@ -80,10 +80,10 @@ function readLayer(path: string, files: ConfigFiles): Layer {
   const fatal = problems.filter(({ rule }) => !STRICT.includes(rule)).map(printProblem);
   if (fatal.length > 0) throw decodeError(path, [...fatal, ...strict]);
   const { passedOver, cluster } = found;
-  const { mapping, doubtful } = withoutPlaceholders(found.mapping);
+  const { mapping, ambiguous } = withoutPlaceholders(found.mapping);
   const warnings = [
-    ...(doubtful.length > 0
-      ? [`${path}: 0 is taken for unset, as the file says of other fields that they are: ${joinProblems(doubtful)}`]
+    ...(ambiguous.length > 0
+      ? [`${path}: 0 is taken for unset, as the file says of other fields that they are: ${joinProblems(ambiguous)}`]
       : []),
     ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, passed over: ${joinProblems(passedOver)}`] : []),
     ...(strict.length > 0

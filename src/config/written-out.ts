@@ -24,7 +24,7 @@ const ALWAYS_WRITTEN = [
 export interface Meant {
   readonly mapping: Mapping;
   /** Paths of zeros that were taken for unset where the user may have meant them. */
-  readonly doubtful: readonly string[];
+  readonly ambiguous: readonly string[];
 }
 
 /**
@@ -35,12 +35,12 @@ export interface Meant {
  */
 export function withoutPlaceholders(document: Mapping): Meant {
   const isWhole = ALWAYS_WRITTEN.every((field) => document.entries.has(field));
-  if (!isWhole && !saysUnset(document)) return { mapping: document, doubtful: [] };
+  if (!isWhole && !saysUnset(document)) return { mapping: document, ambiguous: [] };
   const zeros = leaves(KUBE_PROXY)
     .filter(({ field: { unsetAsZero } }) => unsetAsZero === 'where something is unset' || (isWhole && unsetAsZero))
     .filter(({ path }) => isZero(document.at(path)));
   const mapping = zeros.reduce((below, { path }) => below.merge(unset(path)), document);
-  return { mapping, doubtful: isWhole ? [] : zeros.map(({ path }) => path.join('.')) };
+  return { mapping, ambiguous: isWhole ? [] : zeros.map(({ path }) => path.join('.')) };
 }
 
 function unset([name = '', ...rest]: readonly string[]): Mapping {

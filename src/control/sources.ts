@@ -38,7 +38,7 @@ export interface SourcesParts {
 }
 
 /** An observer that ignores the way to the API server. */
-const NOBODY = { observer: null, tracing: null, certificates: null, limitSilence: null };
+const UNOBSERVED = { observer: null, tracing: null, certificates: null, limitSilence: null };
 
 /** The way to the API server that another configuration asks for, found and checked, and not used yet. */
 export interface NextApi {
@@ -201,7 +201,7 @@ export async function readOnce(
   store.onChange(() => {
     if (store.snapshot.ready) done();
   });
-  const sources = new Sources({ version, store, log, ...NOBODY, events: null, onNodeRead: () => undefined });
+  const sources = new Sources({ version, store, log, ...UNOBSERVED, events: null, onNodeRead: () => undefined });
   await sources.start(config);
   const cancel = systemClock.callAt(systemClock.now() + withinMs, done);
   await complete;
@@ -225,7 +225,7 @@ export async function connectKubernetes(
   config: Config,
   version: string,
   log: Log,
-  { observer, tracing, certificates, limitSilence }: Pick<SourcesParts, keyof typeof NOBODY> = NOBODY,
+  { observer, tracing, certificates, limitSilence }: Pick<SourcesParts, keyof typeof UNOBSERVED> = UNOBSERVED,
 ): Promise<KubernetesSource> {
   const { kubernetes } = config;
   if (kubernetes === null) throw new TypeError('no API server is configured');

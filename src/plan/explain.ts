@@ -137,7 +137,7 @@ export function explain(
     settings.traits,
   );
   const { frontend } = trace;
-  if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
+  if (frontend === null) notes.push(...aboutUnserved(snapshot, table, settings, localAddresses, question));
   notes.push(...aboutUnplanned(snapshot, table, trace.frontend, destination));
   notes.push(...balanceNotes(table, frontend));
   notes.push(...resetNotes(snapshot, settings, frontend));
@@ -395,7 +395,7 @@ function locate(
 }
 
 /** Hints about an address and port that no Service has on this node. */
-function aboutNobody(
+function aboutUnserved(
   snapshot: Snapshot,
   table: ForwardingTable,
   settings: PlanSettings,

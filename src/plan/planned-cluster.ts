@@ -65,7 +65,7 @@ class Holders<V> {
   private readonly holders = new Map<V, Set<string>>();
 
   of(value: V): ReadonlySet<string> {
-    return this.holders.get(value) ?? NOBODY;
+    return this.holders.get(value) ?? NO_HOLDERS;
   }
 
   /** Replaces what one has. */
@@ -81,7 +81,7 @@ class Holders<V> {
   }
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_HOLDERS: ReadonlySet<string> = new Set();
 
 function rangeIndex(ranges: readonly IPPrefix[]): PrefixIndex<IPPrefix> {
   return new PrefixIndex(ranges.map((range) => [range, range]));

@@ -189,7 +189,7 @@ t.test('repairs, and looks that find nothing, are traces of their own', async (t
   await world.start(ALL);
   await eventually(() => server.watches.size >= 3, 'watches');
   const before = kernel.committed.length;
-  const commands = [{ add: { chain: { family: 'ip' as const, table: 'kube-proxy', name: 'stray' } } }];
+  const commands = [{ add: { chain: { family: 'ip' as const, table: 'kube-proxy', name: 'unexpected' } } }];
   kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands }] });
   await eventually(
     () => collector.spans.some(({ attributes }) => attributes['pointsman.suspected'] === true),

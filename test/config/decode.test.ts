@@ -176,7 +176,7 @@ t.test(
     const zeros = '0 is taken for unset, as the file says of other fields that they are:';
     const kubeadms =
       '[configSyncPeriod, logging.flushFrequency, iptables.syncPeriod, ipvs.syncPeriod, nftables.syncPeriod]';
-    const rows: readonly (readonly [name: string, body: string, doubtful: string | null])[] = [
+    const rows: readonly (readonly [name: string, body: string, ambiguous: string | null])[] = [
       ['as kubeadm writes it', body, null],
       ['without its nulls', lines((line) => !line.endsWith(' null')), null],
       ['of a release without nftables mode', body.replace(/^nftables:\n(?: .*\n)+/m, ''), null],
@@ -185,11 +185,11 @@ t.test(
       ['zero beside null', 'mode: ""\nconfigSyncPeriod: 0s\noomScoreAdj: null', 'configSyncPeriod'],
       ['zero beside empty text', 'mode: ""\niptables: {syncPeriod: 0s}', 'iptables.syncPeriod'],
     ];
-    for (const [name, text, doubtful] of rows) {
+    for (const [name, text, ambiguous] of rows) {
       const { document, warnings } = fromFile(text);
       t.match([document.configSyncPeriod, document.iptables.syncPeriod], ['15m0s', '30s'], name);
       t.equal(document.clientConnection.qps, 5, name);
-      const expected = doubtful === null ? [] : [`kube-proxy.yaml: ${zeros} ${doubtful}`];
+      const expected = ambiguous === null ? [] : [`kube-proxy.yaml: ${zeros} ${ambiguous}`];
       t.same(
         warnings.filter((warning) => !/clientConnection\.|\.mode:/.test(warning)),
         expected,

@@ -246,12 +246,12 @@ t.test('all that is asked of the API server goes that way', async (t) => {
   const bootstrap = join(folder, 'bootstrap');
   writeFileSync(bootstrap, kubeconfigText({ cluster, user: { token: 'bootstrap-token' } }));
   const flags = [`--bootstrap-kubeconfig=${bootstrap}`, `--cert-dir=${folder}`, `--kubeconfig=${join(folder, 'made')}`];
-  const nobody = { certificateLacks: () => null, certificateRequested: () => null, certificateEnds: () => null };
+  const none = { certificateLacks: () => null, certificateRequested: () => null, certificateEnds: () => null };
   const asked = config(flag, ...flags);
   const { connection } = await connectKubernetes(asked, 'v1', log, {
     observer: null,
     tracing: null,
-    certificates: nobody,
+    certificates: none,
     limitSilence: null,
   });
   t.teardown(() => {

@@ -36,11 +36,11 @@ async function search(
 }
 
 const RIGHT = (offending: number): number => offending;
-const NOBODY = (): undefined => undefined;
+const NONE = (): undefined => undefined;
 const WRONG = (offending: number): number => offending + 1;
 
 t.test('all but those that are refused by themselves are taken', async (t) => {
-  for (const name of [RIGHT, NOBODY, WRONG])
+  for (const name of [RIGHT, NONE, WRONG])
     for (const refused of [[], [512], SPREAD, UNITS.slice(100, 164)]) {
       const { found, tooMany, taken } = await search(refused, name);
       t.same(
@@ -58,9 +58,9 @@ t.test('all but those that are refused by themselves are taken', async (t) => {
 });
 
 t.test('how many attempts it takes', async (t) => {
-  t.equal((await search([], NOBODY)).attempts, 1);
+  t.equal((await search([], NONE)).attempts, 1);
   t.equal((await search([77], RIGHT)).attempts, 3, 'whole, the one that is named, and the rest');
-  t.equal((await search([77], NOBODY)).attempts, 1 + 2 * 10);
+  t.equal((await search([77], NONE)).attempts, 1 + 2 * 10);
   t.ok((await search([77], WRONG)).attempts <= 3 + 2 * 10, 'a name that is wrong is believed once');
   const { attempts, units } = await search(SPREAD, RIGHT);
   t.ok(attempts <= 4 * SPREAD.length, `${attempts} attempts`);
@@ -96,7 +96,7 @@ t.test('units that all need what is refused are found together, and no other', a
 });
 
 t.test('what is in nobody’s way is taken although there are more than are looked for', async (t) => {
-  for (const name of [RIGHT, NOBODY]) {
+  for (const name of [RIGHT, NONE]) {
     const few = await search(SPREAD, name, { most: 4 });
     t.match(few, { tooMany: /^not \d+$/, found: { length: 4 } });
     t.ok(few.taken.size > UNITS.length / 5, `${few.taken.size} are taken`);
@@ -107,7 +107,7 @@ t.test('what is in nobody’s way is taken although there are more than are look
 });
 
 t.test('in a few attempts some are found, where smaller parts go first', async (t) => {
-  for (const name of [RIGHT, NOBODY]) {
+  for (const name of [RIGHT, NONE]) {
     const { found, tooMany } = await search(UNITS, name, { attempts: 12, first: 'smaller' });
     t.ok(found.length > 0, `${found.length} are found`);
     t.match(tooMany, /^not \d+$/);

@@ -34,7 +34,7 @@ t.test('a segment out of the window', async (t) => {
       await Proxy.start(t, lab, { mode, config, objects });
       const connection = await lab.open({ from: 'pod-b', to: endpoint(IPV4.clusterIP(41), 80) });
       t.match(await connection.exchange(), { name: 'remote-a' });
-      const script = projectFile('test/support/lab/stray.py');
+      const script = projectFile('test/support/lab/unexpected_segment.py');
       const { stdout } = lab.spawn('remote-a', ['python3', script, ADDRESSES['remote-a'].IPv4, '80']);
       t.equal(await line(stdout), 'ready');
       const said = line(stdout);

@@ -113,6 +113,6 @@ t.test('the page, and what it asks', async (t) => {
   const asked = performance.now();
   t.equal(await proxy.stop(), 0);
   t.ok(performance.now() - asked < 30_000, 'sooner than a pod is killed');
-  const nobody = `no answer on --status-socket ${proxy.statusSocket}: no pointsman runs there\n`;
-  t.same(await run('ui'), { status: 2, stdout: '', stderr: nobody });
+  const noProcess = `no answer on --status-socket ${proxy.statusSocket}: no pointsman runs there\n`;
+  t.same(await run('ui'), { status: 2, stdout: '', stderr: noProcess });
 });

@@ -344,8 +344,8 @@ t.test('explain of the sender', (t) => {
     'any client through cbr0: neither a pod by the local detector nor the node',
   ]);
   t.equal(kind(new Scene(endpoints, {}, { addresses: [address('10.3.3.3')] }), 'node'), 'pod', 'NF-36');
-  const nobody = new Scene(endpoints, {}, { addresses: [] });
-  t.same(nobody.say('node', CLUSTER_IP, 'source'), ['node: the node itself']);
+  const anonymous = new Scene(endpoints, {}, { addresses: [] });
+  t.same(anonymous.say('node', CLUSTER_IP, 'source'), ['node: the node itself']);
   t.end();
 });
 

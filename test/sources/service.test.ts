@@ -205,7 +205,7 @@ t.test('SV-02 a cluster IP that no Service can have leaves its family unserved, 
 });
 
 t.test('SV-06 ranges that cannot be read never open the Service', (t) => {
-  const NOBODY = ['0.0.0.0/32', '::/128'];
+  const NO_CLIENT = ['0.0.0.0/32', '::/128'];
   const table: [string[], string[]][] = [
     [[], []],
     [['203.0.113.7/24'], ['203.0.113.0/24']],
@@ -214,18 +214,18 @@ t.test('SV-06 ranges that cannot be read never open the Service', (t) => {
       ['203.0.113.0/24', '203.0.113/24'],
       ['203.0.113.0/24', '::/128'],
     ],
-    [['203.0.113.0/33'], NOBODY],
-    [['2001:db8::/129'], NOBODY],
-    [['203.0.113.0'], NOBODY],
+    [['203.0.113.0/33'], NO_CLIENT],
+    [['2001:db8::/129'], NO_CLIENT],
+    [['203.0.113.0'], NO_CLIENT],
     [['::ffff:203.0.113.9/120'], ['203.0.113.0/24']],
     [['::ffff:0.0.0.0/96'], ['0.0.0.0/0']],
-    [['::ffff:203.0.113.0/95'], NOBODY],
+    [['::ffff:203.0.113.0/95'], NO_CLIENT],
     [
       ['::ffff:203.0.113.0/95', '2001:db8::/32'],
       ['2001:db8::/32', '0.0.0.0/32'],
     ],
-    [['everyone'], NOBODY],
-    [[''], NOBODY],
+    [['everyone'], NO_CLIENT],
+    [[''], NO_CLIENT],
     [
       ['203.0.113.0/24', 'everyone'],
       ['203.0.113.0/24', '::/128'],

@@ -110,9 +110,9 @@ export function checkEverywhere(world: ScenarioWorld, process: ScenarioProcess, 
 /** What the plan makes of a packet, as `pointsman explain` tells it. */
 function planVerdict(process: ScenarioProcess, packet: KernelPacket): string {
   const explanation = process.explain(packet);
-  const doubt = contradiction(explanation);
+  const contradicted = contradiction(explanation);
   const verdict = normalVerdict(printVerdict(explanation.verdict));
-  return doubt === null ? verdict : `${verdict}, but ${doubt}`;
+  return contradicted === null ? verdict : `${verdict}, but ${contradicted}`;
 }
 
 /** Reasons that do not lead to the verdict; null when they do. */

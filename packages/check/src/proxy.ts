@@ -22,12 +22,12 @@ export function readProxy(mapping: Mapping, report: (report: Report) => void): K
   const meant = withoutPlaceholders(mapping);
   const { platform } = process;
   const document = applyPlatformDefaults(decodeConfiguration(meant.mapping), platform);
-  const doubtful = meant.doubtful.map((field) =>
+  const ambiguous = meant.ambiguous.map((field) =>
     remarked(`${KIND}.${field}`, 'placeholder', 'is 0, which is taken for unset here'),
   );
   for (const problem of [
     ...validateConfiguration(document, platform),
-    ...doubtful,
+    ...ambiguous,
     ...describeIneffective(document, true),
     ...describeLimitations(document),
   ])

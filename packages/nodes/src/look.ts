@@ -49,7 +49,7 @@ export async function lookAtNodes(parts: LookParts): Promise<NodesReport> {
     if (pod !== undefined) return look(pod);
     return known.includes(node) ? withoutPod(node, place) : withoutNode(node);
   });
-  if (!first.some(isDoubtful))
+  if (!first.some(isUnknown))
     return makeReport(
       new Date(),
       first.map((each) => judged(each, null)),
@@ -57,7 +57,7 @@ export async function lookAtNodes(parts: LookParts): Promise<NodesReport> {
   await sleep(patienceMs);
   const later = await readVersions(api);
   const findings = await inTurns(first, async (each) => {
-    if (!isDoubtful(each)) return judged(each, null);
+    if (!isUnknown(each)) return judged(each, null);
     const again = await lookAt(parts, each.pod, later);
     return 'row' in again ? again : judged(again, each);
   });
@@ -88,7 +88,7 @@ async function lookAt(
   }
 }
 
-function isDoubtful(look: Look | NodeFinding): look is Look {
+function isUnknown(look: Look | NodeFinding): look is Look {
   return 'answer' in look && look.differences.objects.length + Number(look.differences.more) > 0;
 }
 

@@ -56,7 +56,7 @@ export class ProxyAsker {
    * @throws NoAnswer
    */
   async ask(pod: ProxyPod, page: string, signal: AbortSignal): Promise<Mapping> {
-    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal, MAX_BYTES);
+    const answer = await this.askAuthenticated(pod, `ui/${page}`, signal, MAX_BYTES);
     const said = answer.status === 200 ? parseMapping(answer.body) : null;
     if (said !== null) return said;
     throw await this.refusal(answer, pod);
@@ -64,7 +64,7 @@ export class ProxyAsker {
 
   /** As {@link ask}, where what is answered is any text. */
   async askText(pod: ProxyPod, page: string, signal: AbortSignal, maxBytes: number): Promise<string> {
-    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal, maxBytes);
+    const answer = await this.askAuthenticated(pod, `ui/${page}`, signal, maxBytes);
     if (answer.status === 200) return answer.body;
     throw await this.refusal(answer, pod);
   }
@@ -86,7 +86,7 @@ export class ProxyAsker {
   }
 
   /** Asks without a token first: a proxy that authenticates no clients receives no token, and no proxy receives one without TLS. */
-  private async askAsSomebody(
+  private async askAuthenticated(
     pod: ProxyPod,
     page: string,
     signal: AbortSignal,
@@ -185,8 +185,8 @@ function isOtherScheme({ status, body }: ClusterAnswer): boolean {
 const PROXY_FAILED = 'error trying to reach service';
 const WHAT_TO_DO = 'docs/nodes.md says what to set';
 
-/** @param isNobody whether we were asked for a token and had none. */
-function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isNobody: boolean): NoAnswer {
+/** @param isAnonymous whether we were asked for a token and had none. */
+function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isAnonymous: boolean): NoAnswer {
   const said = statusMessage(body);
   const text = (said ?? pageError(body) ?? body).trim();
   if (text.includes(PROXY_FAILED) && REFUSED.test(text))
@@ -197,7 +197,7 @@ function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isNobody: boole
   if (text.includes(PROXY_FAILED)) return new NoAnswer(`the API server cannot reach it: ${text}`, true);
   if (said !== null) return new NoAnswer(`${status} by the API server: ${text}`, false);
   if (status === 404) return new NoAnswer('404: it has no such page, so it is kube-proxy or an earlier release', true);
-  const asWhom = isNobody
+  const asWhom = isAnonymous
     ? `, and there is no token to be had for the ServiceAccount ${pod.namespace}/${SERVICE_ACCOUNT}`
     : '';
   if (status === 401 || status === 403)

@@ -6,7 +6,7 @@ import { certificateIdentity } from './client-certificate.js';
 import type { Followed } from './followed.js';
 import type { JwtAuthenticators } from './jwt.js';
 import type { TokenReviews } from './token-reviews.js';
-import { ANONYMOUS, authenticated, NOBODY, type Identity } from './user.js';
+import { ANONYMOUS, authenticated, UNAUTHENTICATED, type Identity } from './user.js';
 
 export interface AuthenticationOptions {
   readonly config: AuthenticationConfig;
@@ -31,14 +31,14 @@ export interface FileAuthentication {
 export class Authentication {
   constructor(private readonly options: AuthenticationOptions) {}
 
-  async identify(request: IncomingMessage): Promise<Exclude<Identity, { readonly type: 'nobody' }>> {
+  async identify(request: IncomingMessage): Promise<Exclude<Identity, { readonly type: 'unauthenticated' }>> {
     const { config, now } = this.options;
-    const certified = config.clientCaFile === null ? NOBODY : certificateIdentity(request, now());
+    const certified = config.clientCaFile === null ? UNAUTHENTICATED : certificateIdentity(request, now());
     if (certified.type === 'user') return { type: 'user', user: authenticated(certified.user) };
     const known = await this.byToken(request);
     if (known.type === 'user') return { type: 'user', user: authenticated(known.user) };
-    if (known.type !== 'nobody') return known;
-    if (certified.type !== 'nobody') return certified;
+    if (known.type !== 'unauthenticated') return known;
+    if (certified.type !== 'unauthenticated') return certified;
     return this.isOpen(request)
       ? { type: 'user', user: ANONYMOUS }
       : { type: 'refused', why: 'neither a client certificate nor a bearer token that counts' };
@@ -48,11 +48,13 @@ export class Authentication {
     const passed = headers[PASSED_TOKEN_HEADER];
     const token = bearerToken(headers.authorization ?? (typeof passed === 'string' ? passed : ''));
     const { tokens, file } = this.options;
-    if (token === null) return NOBODY;
-    const identity = (await file?.current.tokens.identify(token)) ?? NOBODY;
-    if (identity.type !== 'nobody') return identity;
+    if (token === null) return UNAUTHENTICATED;
+    const identity = (await file?.current.tokens.identify(token)) ?? UNAUTHENTICATED;
+    if (identity.type !== 'unauthenticated') return identity;
     if (tokens !== null) return tokens.identify(token, socket.remoteAddress ?? '');
-    return file === null ? NOBODY : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
+    return file === null
+      ? UNAUTHENTICATED
+      : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
   }
 
   /** Whether a request may be anonymous. */

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket, type PeerCertificate } from 'node:tls';
-import { NOBODY, type Identity } from './user.js';
+import { UNAUTHENTICATED, type Identity } from './user.js';
 
 /** The content of a client certificate: the common name is the user, organizations are groups. The handshake verifies it; it may have ended since. */
 export function certificateIdentity({ socket }: IncomingMessage, now: number): Identity {
-  if (!(socket instanceof TLSSocket)) return NOBODY;
+  if (!(socket instanceof TLSSocket)) return UNAUTHENTICATED;
   const peer = socket.getPeerCertificate() as Partial<PeerCertificate> | null;
   const { subject, valid_to: end } = peer ?? {};
-  if (subject === undefined || end === undefined) return NOBODY;
+  if (subject === undefined || end === undefined) return UNAUTHENTICATED;
   if (!socket.authorized) return { type: 'refused', why: 'the client certificate is not one of --client-ca-file' };
   if (now > Date.parse(end)) return { type: 'refused', why: 'the client certificate has ended' };
   const name = texts(subject.CN).at(-1) ?? '';
-  if (name === '') return NOBODY;
+  if (name === '') return UNAUTHENTICATED;
   return { type: 'user', user: { name, uid: '', groups: texts(subject.O), extra: {} } };
 }
 

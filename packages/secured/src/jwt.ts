@@ -5,7 +5,7 @@ import type { JwtSettings } from './authentication-file.js';
 import { ClaimsError, unverifiedClaims, userOf } from './claims.js';
 import { IssuerKeys } from './issuer-keys.js';
 import { unavailable } from './reviews.js';
-import { NOBODY, type Identity } from './user.js';
+import { UNAUTHENTICATED, type Identity } from './user.js';
 
 /** Algorithms of public keys alone: with a shared secret, or none, every verifier can sign. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'];
@@ -42,7 +42,7 @@ export class JwtAuthenticators {
   async identify(token: string): Promise<Identity> {
     const issuer = unverifiedClaims(token)?.['iss'];
     const authenticator = typeof issuer === 'string' ? this.byIssuer.get(issuer) : undefined;
-    if (authenticator === undefined) return NOBODY;
+    if (authenticator === undefined) return UNAUTHENTICATED;
     const { settings, keys } = authenticator;
     try {
       await keys.current();

@@ -19,7 +19,7 @@ export function authenticated(user: User): User {
 /** What an authenticator makes of a request. */
 export type Identity =
   /** Nothing that it could judge: another may. */
-  | { readonly type: 'nobody' }
+  | { readonly type: 'unauthenticated' }
   | { readonly type: 'user'; readonly user: User }
   /** The credential is invalid. */
   | { readonly type: 'refused'; readonly why: string }
@@ -33,4 +33,4 @@ export interface Unavailable {
   readonly why: string;
 }
 
-export const NOBODY: Identity = { type: 'nobody' };
+export const UNAUTHENTICATED: Identity = { type: 'unauthenticated' };

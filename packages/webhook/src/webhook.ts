@@ -72,7 +72,7 @@ export class Webhook {
       clock,
       log,
       now,
-      observer: NOBODY,
+      observer: NO_OBSERVER,
       // Only TLS and client certificates of the access control are used.
       nodeName: '',
       addresses: () => [],
@@ -160,7 +160,7 @@ function followPolicy(path: string, log: Log): Followed<ServicePolicy> {
   return new Followed({
     flag: '--policy',
     log,
-    observer: NOBODY,
+    observer: NO_OBSERVER,
     read: async () => [await file.readUtf8()],
     make: ([text = '']) => readPolicy(text, warn),
   });
@@ -177,7 +177,7 @@ function accessConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
 }
 
 /** No metrics are counted for the access control. */
-const NOBODY: AccessObserver = {
+const NO_OBSERVER: AccessObserver = {
   reloaded: () => undefined,
   authenticated: () => undefined,
   authorized: () => undefined,

@@ -26,7 +26,7 @@ export function countsPackets(listing: readonly IptablesChainListing[]): boolean
 export class PacketCounters {
   private readonly working = new Set<Family>();
   /** Where it was not possible, and was asked once: a moment without memory or locks looks like a kernel without it. */
-  private readonly doubted = new Set<Family>();
+  private readonly unknown = new Set<Family>();
 
   constructor(
     private readonly addon: Pick<NativeAddon, 'accounting' | 'iptables'>,
@@ -41,7 +41,7 @@ export class PacketCounters {
    */
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     const isPossible = await this.isPossible(family, listing);
-    const [now, before] = isPossible ? [this.working, this.doubted] : [this.doubted, this.working];
+    const [now, before] = isPossible ? [this.working, this.unknown] : [this.unknown, this.working];
     now.add(family);
     before.delete(family);
     return isPossible;
@@ -49,7 +49,7 @@ export class PacketCounters {
 
   /** Asks once more where it was not possible: whether it is now, so that all rules are to be written again. */
   async isPossibleAfterAll(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
-    return this.doubted.delete(family) && (await this.isPossible(family, listing));
+    return this.unknown.delete(family) && (await this.isPossible(family, listing));
   }
 
   /** Other kernels have no such counts; everything else goes on without. */

@@ -19,7 +19,7 @@ export interface Dumped {
 }
 
 /** Whose a load balancer is HNS does not know. */
-const NOBODY = '?';
+const UNKNOWN_SERVICE = '?';
 
 /**
  * HNS's content in the plan's terms. A load balancer has no room for a Service's name, nor for anything of a frontend
@@ -82,7 +82,7 @@ function printHeld(
   });
   const gone = endpoints.filter((id) => !addresses.has(id));
   return [
-    `${head} service ${NOBODY} ${kindOf(key, portFlags)}`,
+    `${head} service ${UNKNOWN_SERVICE} ${kindOf(key, portFlags)}`,
     ...EndpointList.of(family, there)
       .toStrings()
       .map((endpoint) => `${head} endpoint ${endpoint}`),

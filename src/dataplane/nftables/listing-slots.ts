@@ -6,7 +6,7 @@ import type { Slots } from './slots.js';
 const SLOT_LIMIT = 1 << 20;
 /** The slot, with which a key begins, in host order. */
 const SLOT_LENGTH = 4;
-const NOBODY = -1;
+const NO_OWNER = -1;
 
 export interface ListedEndpoints {
   readonly count: number;
@@ -63,7 +63,7 @@ export class ListedSlots {
 
   /** The keys of elements in slots of no frontend. */
   beyondLimit(): readonly PackedKey[] {
-    return this.owners.includes(NOBODY) ? this.elementsOf(NOBODY) : [];
+    return this.owners.includes(NO_OWNER) ? this.elementsOf(NO_OWNER) : [];
   }
 
   /** Finds the frontend of each element: by open addressing, in a table that is at most half full, so that every search ends. */
@@ -77,7 +77,7 @@ export class ListedSlots {
     for (let index = 0, at = 0; index < count; index++, at += width) {
       const slot = keys[at] ?? 0;
       if (slot >= SLOT_LIMIT) {
-        owners[index] = NOBODY;
+        owners[index] = NO_OWNER;
         continue;
       }
       let hash = 0;
@@ -113,8 +113,8 @@ export class ListedSlots {
     const [width, stride, halves] = [keyLength / 4, dataLength / 2, size / 2];
     const packed = new Uint16Array((starts.at(-1) ?? 0) / 2);
     for (let index = 0; index < count; index++) {
-      const owner = owners[index] ?? NOBODY;
-      if (owner === NOBODY) continue;
+      const owner = owners[index] ?? NO_OWNER;
+      if (owner === NO_OWNER) continue;
       const to = (starts[owner] ?? 0) / 2 + (keys[index * width] ?? 0) * halves;
       for (let half = 0; half < halves; half++) packed[to + half] = data[index * stride + half] ?? 0;
     }

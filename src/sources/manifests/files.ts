@@ -29,12 +29,12 @@ interface KnownFile {
   /** In the clock of `performance.now()`; null while it is there. */
   missingSince: number | null;
   /** A state of the file that looks unfinished, waiting to last. */
-  doubtful: { readonly identity: string; readonly since: number } | null;
+  unconfirmed: { readonly identity: string; readonly since: number } | null;
   /** Something in it was never read: it was unreadable from the first look on. */
   unsynced: boolean;
 }
 
-const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, doubtful: null, unsynced: false };
+const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, unconfirmed: null, unsynced: false };
 
 /** A poll looks at no more links than that; where a directory has more, it looks at everything. */
 const MAX_LINKS = 32;
@@ -192,14 +192,14 @@ export class FileLocation implements ManifestLocation {
     this.known.set(name, file);
     if (!reading.settled) this.lookAgain(name);
     const sameBytes = reading.digest !== null && reading.digest === file.reading?.digest;
-    if (sameBytes && file.doubtful === null) {
+    if (sameBytes && file.unconfirmed === null) {
       file.reading = reading;
       return;
     }
     const content = await readContent(text, path, this.names, pacer);
     if (this.mustWait(name, file, reading, content)) return;
     file.reading = reading;
-    file.doubtful = null;
+    file.unconfirmed = null;
     const objects = withLastGood(this.claims.objectsOf(name), content);
     file.unsynced = isUnsynced(content, objects, neverRead || file.unsynced);
     this.claims.replace(name, objects);
@@ -216,8 +216,8 @@ export class FileLocation implements ManifestLocation {
     const lost = [...this.claims.objectsOf(name).keys()].some((key) => !next.has(key));
     if (!lost && !(content.unidentified && !reading.settled)) return false;
     const now = performance.now();
-    if (file.doubtful?.identity !== reading.identity) file.doubtful = { identity: reading.identity, since: now };
-    if (now - file.doubtful.since >= this.surroundings.timing.graceMs) return false;
+    if (file.unconfirmed?.identity !== reading.identity) file.unconfirmed = { identity: reading.identity, since: now };
+    if (now - file.unconfirmed.since >= this.surroundings.timing.graceMs) return false;
     file.reading = { ...file.reading, settled: false };
     this.lookAgain(name);
     return true;

@@ -2,7 +2,7 @@ import { FAMILIES, familyOf, parsePrefix, type Family, type IPPrefix } from '../
 import type { Fields } from './fields.js';
 
 /** An address that no packet has as its source: stands for "no client" where a Service asked for ranges and none of them can be read. */
-const NOBODY: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/32', IPv6: '::/128' };
+const NO_CLIENT: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/32', IPv6: '::/128' };
 
 /**
  * Reads spec.loadBalancerSourceRanges. An entry that cannot be parsed is left out with a warning, as kube-proxy does. There the list may become empty by that
@@ -22,8 +22,8 @@ export function readSourceRanges(spec: Fields): readonly IPPrefix[] {
   if (!unreadable) return [...ranges];
   const readable = new Set([...ranges].map(familyOf));
   for (const family of FAMILIES) {
-    const nobody = parsePrefix(NOBODY[family]);
-    if (!readable.has(family) && nobody !== null) ranges.add(nobody);
+    const noClient = parsePrefix(NO_CLIENT[family]);
+    if (!readable.has(family) && noClient !== null) ranges.add(noClient);
   }
   return [...ranges];
 }

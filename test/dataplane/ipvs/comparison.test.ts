@@ -181,14 +181,14 @@ t.test('an audit looks for itself, after the look that is under way', async (t) 
         return answer;
       };
     });
-    const glance = rig.dataplane.probe();
+    const probe = rig.dataplane.probe();
     await looked;
     for (const destination of someDestinations(rig.kernel)) destination.weight = 7;
     const audits = [rig.dataplane.audit(), rig.dataplane.audit()];
-    t.equal(await rig.dataplane.probe(), false, 'another glance is not needed');
+    t.equal(await rig.dataplane.probe(), false, 'another probe is not needed');
     go();
-    if (fails) await t.rejects(glance, { message: 'ENOBUFS' });
-    else t.equal(await glance, false, 'it had looked before');
+    if (fails) await t.rejects(probe, { message: 'ENOBUFS' });
+    else t.equal(await probe, false, 'it had looked before');
     t.same(await Promise.all(audits), [true, true]);
     await rig.sync(true);
     t.equal(await rig.dataplane.audit(), false);

@@ -206,19 +206,19 @@ t.test('a class chain that was emptied, but not deleted, is filled again when a 
 
 t.test('elements that mean nothing are removed, once', async (t) => {
   const rig = await started();
-  const strays: readonly NftOperation[] = [
+  const unexpected: readonly NftOperation[] = [
     element('add', 'nodeport-endpoints', `00000000 01000000 00500000`, '0a000101 00500000'),
     element('add', 'rejected-frontends', '0a600063 02000000 00500000'),
     element('add', 'hairpin-pairs', '0a000101 0a000102'),
     element('add', 'stale-nodeport-flows', '06000000 00000000'),
   ];
-  await change(rig.kernel, ...strays);
+  await change(rig.kernel, ...unexpected);
   t.ok((await rig.difference()).length > 0);
   const sent = await rig.during(() => rig.sync(true));
   t.equal(sent.length, 1);
   t.equal(
     elementsOf(sent).reduce((sum, { count, verb }) => sum + (verb === 'delete' ? count : 100), 0),
-    strays.length,
+    unexpected.length,
   );
   t.same(await rig.difference(), []);
   rig.commit([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);

@@ -178,8 +178,8 @@ t.test('contexts', async (t) => {
     await refusal(`${only('cluster: k, user: u')}\nclusters: [{name: k, cluster: {server: "https://a"}}]`),
     'contexts[0].context.user: "u": no such user in users',
   );
-  const nobody = `${only('cluster: k')}\nclusters: [{name: k, cluster: {server: "https://a", certificate-authority: /ca}}]`;
-  t.match((await access(nobody)).tls, { authority: { path: '/ca' } });
+  const anonymous = `${only('cluster: k')}\nclusters: [{name: k, cluster: {server: "https://a", certificate-authority: /ca}}]`;
+  t.match((await access(anonymous)).tls, { authority: { path: '/ca' } });
   await t.rejects(
     resolveAccess({ kubeconfig: '/nonexistent/file', master: '', env: {}, serviceAccountDirectory: '' }),
     { message: /^\/nonexistent\/file: cannot be read: ENOENT/ },

@@ -145,9 +145,9 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
   /**
    * What somebody does with iptables to the rules of a proxy, or a proxy that is not ours.
    *
-   * @param stray names of chains that nothing leads to, by their table.
+   * @param unexpected names of chains that nothing leads to, by their table.
    */
-  harm(random: SeededRandom, stray: Readonly<Record<'nat' | 'filter', string>>): void {
+  harm(random: SeededRandom, unexpected: Readonly<Record<'nat' | 'filter', string>>): void {
     const table = random.pick(['nat', 'filter'] as const);
     const deed = random.below(5);
     this.tamper(table, (chains) => {
@@ -162,7 +162,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
       if (deed === 3) rules.push('-p tcp -j RETURN');
       // With iptables-restore, where nothing leads to any of ours after that.
       if (deed === 0) for (const each of own) chains.delete(each);
-      if (deed === 4) chains.set(stray[table], []);
+      if (deed === 4) chains.set(unexpected[table], []);
     });
   }
 

@@ -90,12 +90,12 @@ function harmTo(random: SeededRandom, family: NftFamily, { chains, sets }: FakeT
   const commands = (...each: readonly NftCommand[]): NftOperation => ({ type: 'commands', commands: each });
   const chain = random.pick([...chains.keys()]);
   const full = [...sets.values()].filter(({ elements }) => elements.size > 0);
-  const stray = { name: 'service-ABCDEFGH-default/gone', hook: null, rules: [] };
+  const unexpected = { name: 'service-ABCDEFGH-default/gone', hook: null, rules: [] };
   const draw = random.below(full.length === 0 ? 4 : 6);
   if (draw === 0) return commands(deleteTable(where));
   if (draw === 1) return commands(...[...chains.keys()].map((name) => flushChain(where, name)));
   if (draw === 2) return commands(addRule(where, chain, [back]));
-  if (draw === 3) return commands(addChain(where, stray), addRule(where, stray.name, [back]));
+  if (draw === 3) return commands(addChain(where, unexpected), addRule(where, unexpected.name, [back]));
   const set = random.pick(full);
   if (draw === 4) return commands(flushSet(where, set.name));
   const { key, keyEnd } = random.pick([...set.elements.values()]);

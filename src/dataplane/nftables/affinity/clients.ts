@@ -111,7 +111,7 @@ function staleRows(
 ): readonly number[] {
   const frontend = table.frontend(key);
   const { pods, others } =
-    frontend === undefined || frontend.affinitySeconds === null ? NOBODY : allowedBy(frontend, table);
+    frontend === undefined || frontend.affinitySeconds === null ? NO_CLIENT : allowedBy(frontend, table);
   const rows: number[] = [];
   for (let row = 0; row < elements.count; row++) {
     const client = packedKey(elements.keys, row * set.keyLength, set.keyLength);
@@ -127,7 +127,7 @@ interface Allowed {
   readonly others: ReadonlySet<string>;
 }
 
-const NOBODY: Allowed = { pods: new Set(), others: new Set() };
+const NO_CLIENT: Allowed = { pods: new Set(), others: new Set() };
 
 /**
  * If the frontend's key stands for a list of endpoints: those in the list. A frontend that remembers its clients alone may use

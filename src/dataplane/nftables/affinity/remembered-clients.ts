@@ -105,20 +105,20 @@ export class RememberedClients {
    * After the acknowledgement. Clients that are found quickly are forgotten at once. Otherwise the search goes on beside
    * further syncs, which must not wait.
    *
-   * @param everybody names of sets, if the clients in all of them are looked at.
+   * @param all names of sets, if the clients in all of them are looked at.
    */
-  async forgetRest(table: FamilyTable, everybody: Iterable<string> | null): Promise<Pick<SyncReport, 'background'>> {
+  async forgetRest(table: FamilyTable, all: Iterable<string> | null): Promise<Pick<SyncReport, 'background'>> {
     const concerned = this.concernedKeys;
     this.concerned.clear();
-    if (everybody === null && concerned.length === 0) return {};
-    if (everybody === null && this.searches === 0 && concerned.length <= FEW_MAPS) {
+    if (all === null && concerned.length === 0) return {};
+    if (all === null && this.searches === 0 && concerned.length <= FEW_MAPS) {
       const few = concerned.filter((key) => !this.large.has(key));
       if (few.length > 0) await this.search(table, few);
       const many = concerned.filter((key) => this.large.has(key));
       if (many.length === 0) return {};
       return this.searchRest(table, many);
     }
-    return this.searchRest(table, [...concerned, ...keysOfMaps(everybody ?? [])]);
+    return this.searchRest(table, [...concerned, ...keysOfMaps(all ?? [])]);
   }
 
   /** Looks at every client in the maps among these sets, beside syncs. */

@@ -12,7 +12,7 @@ export interface StreamListener {
   /** An event came; before it is used. */
   event(type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'): void;
   /** The initial events are complete and committed. */
-  listed(version: string, doubtful: boolean): void;
+  listed(version: string, uncertain: boolean): void;
   /** All up to this version has been committed. */
   advanced(version: string): void;
 }
@@ -139,7 +139,7 @@ export class EventStream implements BodyDecoder<void> {
     const { relist } = this;
     this.relist = null;
     this.settings.writer.apply(relist.commit());
-    this.settings.listener.listed(version, relist.doubtful);
+    this.settings.listener.listed(version, relist.uncertain);
   }
 
   /**

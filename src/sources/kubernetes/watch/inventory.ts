@@ -139,15 +139,15 @@ export class Inventory {
     readonly key: ObjectKey;
     readonly version: string | null;
     readonly change: StateChange | null;
-    readonly doubt: boolean;
+    readonly uncertain: boolean;
   } {
     const key = this.keyOf(object);
     try {
-      return { key, version: object.version, change: this.changeOf(key, object), doubt: false };
+      return { key, version: object.version, change: this.changeOf(key, object), uncertain: false };
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       // Marked in its old version: present, and to be read again when it is listed again.
-      return { key, version: this.versions.get(key) ?? null, change: null, doubt: true };
+      return { key, version: this.versions.get(key) ?? null, change: null, uncertain: true };
     }
   }
 
@@ -264,7 +264,7 @@ export class Relist {
   private readonly present = new Set<ObjectKey>();
   private changes: StateChange[] = [];
   /** Some object could not be read, so that its row may be old. */
-  doubtful = false;
+  uncertain = false;
 
   constructor(private readonly inventory: Inventory) {}
 
@@ -273,11 +273,11 @@ export class Relist {
   }
 
   add(object: ReceivedObject): void {
-    const { key, version, change, doubt } = this.inventory.takeListed(object);
+    const { key, version, change, uncertain } = this.inventory.takeListed(object);
     if (version === null) this.present.add(key);
     else this.listed.set(key, version);
     if (change !== null) this.changes.push(change);
-    this.doubtful ||= doubt;
+    this.uncertain ||= uncertain;
   }
 
   /** An object that was deleted while the list was still coming in. */

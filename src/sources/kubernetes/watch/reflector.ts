@@ -66,7 +66,7 @@ export class Reflector implements StreamListener {
   /** When everything was last read anew at once, without backing off. */
   private restartedAt = Number.NEGATIVE_INFINITY;
   /** When to read everything anew, as an object could not be read; null when all could. */
-  private doubtUntil: number | null = null;
+  private uncertainUntil: number | null = null;
 
   constructor(private readonly options: ReflectorOptions) {
     const { resource, exchanger, inventory, log, surroundings } = options;
@@ -107,12 +107,12 @@ export class Reflector implements StreamListener {
     this.events[type]++;
   }
 
-  listed(version: string, doubtful: boolean): void {
+  listed(version: string, uncertain: boolean): void {
     const { resource, inventory, tracing, surroundings, configSyncPeriodMs, settled } = this.options;
     const now = surroundings.clock.now();
     this.lists++;
     this.streamedAttempts = 0;
-    this.doubtUntil = doubtful ? now + configSyncPeriodMs : null;
+    this.uncertainUntil = uncertain ? now + configSyncPeriodMs : null;
     this.advanced(version);
     this.trouble.over();
     this.synced = true;
@@ -148,7 +148,7 @@ export class Reflector implements StreamListener {
     this.mostSeconds = againMs === null ? Infinity : Math.max(1, Math.ceil(againMs / 1000));
     this.turnAt = clock.now();
     try {
-      if (this.doubtUntil !== null && clock.now() >= this.doubtUntil) this.version = null;
+      if (this.uncertainUntil !== null && clock.now() >= this.uncertainUntil) this.version = null;
       if (this.version !== null) await this.resume(this.version);
       else if (!this.mayStream() || !(await this.streamInitial())) {
         await this.list();
@@ -180,7 +180,7 @@ export class Reflector implements StreamListener {
     const { relist, version } = await this.lister.list(this.seen, this.stopper.signal);
     if (this.stopping()) return;
     this.options.writer.apply(relist.commit());
-    this.listed(version, relist.doubtful);
+    this.listed(version, relist.uncertain);
   }
 
   /**

@@ -12,7 +12,7 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import type { Attempts } from './attempts.js';
 
-export interface FollowersParts {
+export interface ChangeObserversParts {
   /** In force. */
   readonly config: () => Config;
   readonly sources: Pick<Sources, 'versionOf'>;
@@ -24,18 +24,18 @@ export interface FollowersParts {
   readonly log: Log;
 }
 
-/** Who follows changes on their way to the kernel, each where flags ask for it. */
-export interface Followers {
+/** Observers of changes on their way to the kernel, each if flags ask for it. */
+export interface ChangeObservers {
   /** All of them. */
   readonly observers: readonly CycleObserver[];
   readonly telemetry: ServiceTelemetry | null;
   close(): Promise<void>;
 }
 
-export const NOBODY: Followers = { observers: [], telemetry: null, close: () => Promise.resolve() };
+export const NO_OBSERVERS: ChangeObservers = { observers: [], telemetry: null, close: () => Promise.resolve() };
 
 /** @throws ConfigError */
-export async function openFollowers(parts: FollowersParts): Promise<Followers> {
+export async function openChangeObservers(parts: ChangeObserversParts): Promise<ChangeObservers> {
   const changeLog = await openChanges(parts);
   const telemetry = await openCounts(parts);
   return {
@@ -49,7 +49,7 @@ export async function openFollowers(parts: FollowersParts): Promise<Followers> {
 }
 
 /** Where changes of the kernel are written down; null: nowhere. */
-async function openChanges({ config, sources, wallClock, log }: FollowersParts): Promise<ChangeLog | null> {
+async function openChanges({ config, sources, wallClock, log }: ChangeObserversParts): Promise<ChangeLog | null> {
   const { changeLog } = config();
   if (changeLog === null) return null;
   // Loaded only where it is used: it is a file of its own. So is the next.
@@ -66,7 +66,7 @@ async function openChanges({ config, sources, wallClock, log }: FollowersParts):
 }
 
 /** What goes through Services, counted; null: it is not. */
-async function openCounts(parts: FollowersParts): Promise<ServiceTelemetry | null> {
+async function openCounts(parts: ChangeObserversParts): Promise<ServiceTelemetry | null> {
   const { config, families, machine, attempts, metrics, log } = parts;
   const { serviceTelemetry } = config();
   if (serviceTelemetry === null) return null;
