@@ -9,7 +9,7 @@ import { serverIdentity } from '../src/base/server-identity.js';
 import { limitMemory } from '../src/base/heap-options.js';
 import { settleHeap } from '../src/cli/memory.js';
 import { resolveAccess } from '../src/sources/kubernetes/auth/access.js';
-import { Credentials, systemSurroundings } from '../src/sources/kubernetes/auth/credentials.js';
+import { Credentials, systemDependencies } from '../src/sources/kubernetes/auth/credentials.js';
 
 /**
  * One way to read an API server over TLS, in a process of its own. Arguments: the way, a kubeconfig, the path of a long answer. Prints a line of JSON with
@@ -41,14 +41,14 @@ interface Server {
 
 /** What any library would have to be given. */
 async function server(): Promise<Server> {
-  const surroundings = systemSurroundings(log, systemClock);
+  const dependencies = systemDependencies(log, systemClock);
   const access = await resolveAccess({
     kubeconfig,
     master: '',
-    env: surroundings.env,
+    env: dependencies.env,
     serviceAccountDirectory: '/none',
   });
-  const { tls } = await new Credentials(access, surroundings, null).current();
+  const { tls } = await new Credentials(access, dependencies, null).current();
   if (tls === null) throw new Error('the server must speak TLS');
   return { origin: access.server.origin, host: access.server.hostname, secureContext: tls.context };
 }

@@ -235,17 +235,17 @@ type OwnSettings = Pick<
 >;
 
 /** What does not come from the v1alpha1 document. */
-export interface Surroundings
+export interface Environment
   extends OwnSettings, Pick<KubernetesConfig, 'master' | 'egressFile' | 'events' | 'clientCertificate'> {
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
 }
 
 /** Translates a document that passed validation. @throws TypeError when it had not. */
-export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
+export function buildConfig(document: KubeProxyConfiguration, environment: Environment): Config {
   const section = document[activeSection(document)];
   const { conntrack } = document;
-  const { master, egressFile, events, clientCertificate, kubeNetwork, ...own } = surroundings;
+  const { master, egressFile, events, clientCertificate, kubeNetwork, ...own } = environment;
   return deepFreeze({
     kubernetes: kubernetes(document, { manifests: own.manifests, master, egressFile, events, clientCertificate }),
     mode: checked(
@@ -300,7 +300,7 @@ function kubernetes(
     egressFile,
     events,
     clientCertificate,
-  }: Omit<Surroundings, keyof OwnSettings | 'kubeNetwork'> & Pick<Surroundings, 'manifests'>,
+  }: Omit<Environment, keyof OwnSettings | 'kubeNetwork'> & Pick<Environment, 'manifests'>,
 ): KubernetesConfig | null {
   if (!readsServer(document, master, manifests.length === 0)) return null;
   const { clientConnection, configSyncPeriod } = document;

@@ -25,7 +25,7 @@ import type { HostPort } from './host-port.js';
 import { describeIneffective } from './ineffective.js';
 import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
-import { readSurroundings } from './surroundings.js';
+import { readEnvironment } from './environment.js';
 import { printProblem, type Report } from './tables/report.js';
 import { remarked } from './tables/settings.js';
 import { validateConfiguration } from './validate.js';
@@ -133,7 +133,7 @@ export interface Loaded {
 }
 
 /**
- * Turns a command line into a configuration. Nothing is printed, and nothing but `files` is read.
+ * TimeBudget a command line into a configuration. Nothing is printed, and nothing but `files` is read.
  *
  * @param argv arguments without the program's own path.
  * @param systemHostname the node's name when none is configured.
@@ -170,10 +170,10 @@ export function loadLine(
 
   const command = chooseCommand(line);
   const defaulted = applyPlatformDefaults(decoded, platform);
-  const surroundings = readSurroundings(line, { ...decoded, mode: defaulted.mode }, files, systemHostname);
+  const settings = readEnvironment(line, { ...decoded, mode: defaulted.mode }, files, systemHostname);
   const problems = [
     ...validateSource(defaulted, source, platform),
-    ...surroundings.problems,
+    ...settings.problems,
     ...sourceProblems(line, command),
     ...clusterCIDRProblems(line, defaulted, fileFlag),
   ];
@@ -181,14 +181,14 @@ export function loadLine(
 
   const document = inForce(defaulted);
   const kubeNetwork = environment['KUBE_NETWORK'] ?? '';
-  const config = buildConfig(document, { ...surroundings.value, kubeNetwork });
+  const config = buildConfig(document, { ...settings.value, kubeNetwork });
   const warnings: readonly (string | Report)[] = [
     ...source.warnings,
     ...flagWarnings(source.document, line, fileFlag, platform),
     ...(decoded.mode === '' ? [remarked(`${KIND}.mode`, 'default', `is not set, using ${defaultMode(platform)}`)] : []),
     ...describeIneffective(defaulted, config.kubernetes !== null),
     ...describeLimitations(defaulted),
-    ...surroundings.warnings,
+    ...settings.warnings,
   ];
   const loaded: Loaded = {
     config,

@@ -7,7 +7,7 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { frontendKey, parseFrontendKey } from '../plan/frontend-key.js';
 import type { FrontendKey } from '../plan/types.js';
-import { Collector } from './collector.js';
+import { CountPoller } from './count-poller.js';
 
 /** Rules in force, and the plan that says whose they are. */
 export interface RememberingFamily {
@@ -42,13 +42,13 @@ interface Look {
  * had room for as long as the kernel remembers.
  */
 export class AffinityOverflow {
-  private readonly collector: Collector;
+  private readonly poller: CountPoller;
   private readonly looks = new Map<Family, Look>();
   private readonly full = new Map<Family, ReadonlyMap<string, FullAffinity>>();
 
   constructor(private readonly parts: AffinityOverflowParts) {
     const { families, log, clock } = parts;
-    this.collector = new Collector({
+    this.poller = new CountPoller({
       take: async () => {
         await Promise.all(families.map((family) => this.take(family)));
       },
@@ -61,11 +61,11 @@ export class AffinityOverflow {
 
   /** Resolves when what was there before is known, which does not count. Never rejects. */
   start(): Promise<void> {
-    return this.collector.start();
+    return this.poller.start();
   }
 
   stop(): void {
-    this.collector.stop();
+    this.poller.stop();
   }
 
   of(family: Family): readonly FullAffinity[] {

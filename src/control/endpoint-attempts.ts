@@ -3,7 +3,7 @@ import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import type { AttemptCounter, EndpointAttempts as Row } from '../dataplane/contract.js';
 import type { OpenMode } from '../dataplane/mode.js';
-import { Turns } from '../dataplane/turns.js';
+import { TimeBudget } from '../dataplane/time-budget.js';
 
 /** What became of connection attempts to one endpoint. */
 export interface AttemptTally extends Row {
@@ -61,11 +61,11 @@ export class EndpointAttempts {
   /** What the kernel had counted when it was last read. */
   private before: ReadonlyMap<string, Row> = new Map();
   private readonly tallies = new Map<string, AttemptTally & { readonly since: number | null }>();
-  private readonly turns: Turns;
+  private readonly budget: TimeBudget;
 
   constructor(private readonly parts: EndpointAttemptsParts) {
     this.open = parts.open;
-    this.turns = new Turns(() => parts.clock.now(), SHARE);
+    this.budget = new TimeBudget(() => parts.clock.now(), SHARE);
   }
 
   /** From now on until the process ends. Never rejects. */
@@ -165,7 +165,7 @@ export class EndpointAttempts {
         if (counter === null) return;
         this.schedule();
         if (clock.now() >= this.askedUntil) await this.end();
-        else if (this.turns.isDue) await this.turns.take(() => this.look(counter));
+        else if (this.budget.isDue) await this.budget.take(() => this.look(counter));
       });
     });
   }

@@ -8,7 +8,7 @@ import type { ServiceSeries } from '../observe/telemetry/service-series.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
-import { Collector } from './collector.js';
+import { CountPoller } from './count-poller.js';
 
 export interface ServiceFlowsParts {
   readonly counter: Pick<FlowCounter, 'take' | 'stop'>;
@@ -21,7 +21,7 @@ export interface ServiceFlowsParts {
 
 /** Takes what the kernel says of flows, and counts it for the Service port whose frontend they were addressed to. */
 export class ServiceFlows {
-  private readonly collector: Collector;
+  private readonly poller: CountPoller;
   private overruns = 0;
   private unattributed = 0;
   private leftOut = 0;
@@ -32,22 +32,22 @@ export class ServiceFlows {
   constructor(private readonly parts: ServiceFlowsParts) {
     const { tables, log, clock } = parts;
     const problem = 'cannot count flows of Services';
-    this.collector = new Collector({ take: () => this.take(), tables, problem, log, clock });
+    this.poller = new CountPoller({ take: () => this.take(), tables, problem, log, clock });
   }
 
   /** Resolves when what was there before is known, which does not count. Never rejects. */
   start(): Promise<void> {
-    return this.collector.start();
+    return this.poller.start();
   }
 
   stop(): void {
-    this.collector.stop();
+    this.poller.stop();
     this.parts.counter.stop();
   }
 
   /** See {@link Collector.collect}. */
   collect(): Promise<void> {
-    return this.collector.collect();
+    return this.poller.collect();
   }
 
   /** The frontend's Service port has other endpoints than before. */

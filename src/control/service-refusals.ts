@@ -4,7 +4,7 @@ import type { Log } from '../base/log.js';
 import type { FamilyDataplane, RefusedPackets } from '../dataplane/contract.js';
 import type { ServiceSeries } from '../observe/telemetry/service-series.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
-import { Collector } from './collector.js';
+import { CountPoller } from './count-poller.js';
 
 /** Rules in force, and the plan that says whose they are. */
 export interface RefusingFamily {
@@ -28,12 +28,12 @@ interface Look {
 
 /** Takes what rules have counted of packets that they refused and dropped, and counts it for the Service port whose frontend they were addressed to. */
 export class ServiceRefusals {
-  private readonly collector: Collector;
+  private readonly poller: CountPoller;
   private readonly looks = new Map<Family, Look>();
 
   constructor(private readonly parts: ServiceRefusalsParts) {
     const { families, log, clock } = parts;
-    this.collector = new Collector({
+    this.poller = new CountPoller({
       take: () => this.take(),
       tables: families.map(({ table }) => table),
       problem: 'cannot count refused packets of Services',
@@ -44,16 +44,16 @@ export class ServiceRefusals {
 
   /** Resolves when what was there before is known, which does not count. Never rejects. */
   start(): Promise<void> {
-    return this.collector.start();
+    return this.poller.start();
   }
 
   stop(): void {
-    this.collector.stop();
+    this.poller.stop();
   }
 
   /** See {@link Collector.collect}. */
   collect(): Promise<void> {
-    return this.collector.collect();
+    return this.poller.collect();
   }
 
   private async take(): Promise<void> {

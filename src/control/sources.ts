@@ -260,11 +260,11 @@ export async function connectKubernetes(
     events,
     ...(tracing === null ? {} : { tracing }),
   });
-  const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
+  const dependencies = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
   return {
     connection,
-    start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, surroundings),
-    watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
+    start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, dependencies),
+    watchNode: (store, events) => watchNode(options(events), store, log, dependencies),
   };
 }
 

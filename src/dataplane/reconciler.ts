@@ -12,7 +12,7 @@ import type {
   UnrememberedClients,
 } from './contract.js';
 import type { Delivered, Driver, Quiet, SyncScope } from './driver.js';
-import { Turns } from './turns.js';
+import { TimeBudget } from './time-budget.js';
 
 /** Limits, per family, of the share of time for reads of the kernel beside syncs: of everything, and of what costs little. */
 const AUDIT_SHARE = 0.01;
@@ -52,8 +52,8 @@ export class Reconciler<Listing> implements FamilyDataplane {
   /** Datagram frontends that changed since flows were last reported. */
   private flows: Set<FrontendKey> | 'all' = new Set();
   private readonly calls = new Calls();
-  private readonly audits: Turns;
-  private readonly probes: Turns;
+  private readonly audits: TimeBudget;
+  private readonly probes: TimeBudget;
   /** An audit or a probe. */
   private looking: Promise<boolean> | null = null;
   /** An audit that begins after the one under way. */
@@ -66,8 +66,8 @@ export class Reconciler<Listing> implements FamilyDataplane {
   ) {
     this.family = driver.family;
     this.polls = driver.polls !== null;
-    this.audits = new Turns(now, AUDIT_SHARE);
-    this.probes = new Turns(now, PROBE_SHARE);
+    this.audits = new TimeBudget(now, AUDIT_SHARE);
+    this.probes = new TimeBudget(now, PROBE_SHARE);
   }
 
   get resets(): ConnectionResets | null {

@@ -39,7 +39,7 @@ export interface SilentListener {
 }
 
 /** What observations of the node are made of. */
-export interface Surroundings {
+export interface NodeFacts {
   readonly families: readonly Family[];
   /** Null: the platform does not say. */
   readonly network: NetworkFacts | null;
@@ -63,7 +63,7 @@ export interface Surroundings {
 const NEARLY_FULL = 0.9;
 
 /** What stands in the way of packets on this node, warnings first. */
-export function observeNode(seen: Surroundings): readonly Observation[] {
+export function observeNode(seen: NodeFacts): readonly Observation[] {
   const all = [
     ...ofSources(seen),
     ...seen.listeners.map(ofListener),
@@ -89,7 +89,7 @@ function ofListener({ what, address, port, reason }: SilentListener): Observatio
 /** Of so many files it is said. */
 const MOST_FILES = 10;
 
-function ofSources({ sourceErrors }: Surroundings): readonly Observation[] {
+function ofSources({ sourceErrors }: NodeFacts): readonly Observation[] {
   const more = sourceErrors.length - MOST_FILES;
   const texts = sourceErrors.slice(0, MOST_FILES);
   return [...texts, ...(more > 0 ? [`${more} more files have such errors`] : [])].map((text) => ({
@@ -105,7 +105,7 @@ const SWITCHES: Readonly<Record<Family, string>> = {
   IPv6: 'net.ipv6.conf.all.forwarding',
 };
 
-function ofForwarding({ network, families }: Surroundings): readonly Observation[] {
+function ofForwarding({ network, families }: NodeFacts): readonly Observation[] {
   return families.flatMap((family) => (network === null ? [] : forwardingOf(network, family)));
 }
 
@@ -131,7 +131,7 @@ export function forwardingOf(
   }));
 }
 
-function ofFlows({ flows, network }: Surroundings): readonly Observation[] {
+function ofFlows({ flows, network }: NodeFacts): readonly Observation[] {
   const found: Observation[] = [];
   const remedy =
     'raise net.netfilter.nf_conntrack_max (conntrack.maxPerCore or min of the configuration), or find who opens so many (conntrack -L)';
@@ -153,7 +153,7 @@ function ofFlows({ flows, network }: Surroundings): readonly Observation[] {
   return found;
 }
 
-function ofCluster(seen: Surroundings): readonly Observation[] {
+function ofCluster(seen: NodeFacts): readonly Observation[] {
   const { ready, nodeName, podCIDRs, clusterCIDRs } = seen;
   const found: Observation[] = [];
   if (ready && podCIDRs === null)
@@ -177,7 +177,7 @@ function ofCluster(seen: Surroundings): readonly Observation[] {
   return [...found, ...ofNodePorts(seen)];
 }
 
-function ofNodePorts({ nodePorts, localAddresses }: Surroundings): readonly Observation[] {
+function ofNodePorts({ nodePorts, localAddresses }: NodeFacts): readonly Observation[] {
   return nodePorts.flatMap(({ family, prefixes }) => {
     if (prefixes === null || localAddresses.some((address) => isWithin(address, prefixes))) return [];
     const ranges = prefixes.length === 0 ? 'no address' : prefixes.join(', ');

@@ -196,7 +196,7 @@ t.test('an egress selection counts before proxies of the kubeconfig and the envi
   const other = stopWith(t, await startHttpProxy(null));
   const ours = stopWith(t, await startHttpProxy(null));
   const proxyUrl = `http://127.0.0.1:${other.port}`;
-  const surroundings = { env: { HTTPS_PROXY: proxyUrl } };
+  const dependencies = { env: { HTTPS_PROXY: proxyUrl } };
   const log = new RecordingLog();
   for (const [way, host] of [
     [overTcp(`http://a:b@127.0.0.1:${ours.port}`, null), 'api.test'],
@@ -205,7 +205,7 @@ t.test('an egress selection counts before proxies of the kubeconfig and the envi
     for (const added of [{}, { 'proxy-url': proxyUrl }]) {
       const cluster = { server: server.url(host), ...certificates, ...added };
       t.equal(
-        await fetchText(await connect(t, { cluster }, { egress: egressOf(t, way), surroundings, log })),
+        await fetchText(await connect(t, { cluster }, { egress: egressOf(t, way), dependencies, log })),
         '200 ok',
       );
     }

@@ -34,14 +34,14 @@ function slow(): ReturnType<typeof world> {
   return made;
 }
 
-/** Turns of the event loop that others have until the promise settles. */
+/** TimeBudget of the event loop that others have until the promise settles. */
 async function turnsUntil(promise: Promise<unknown>): Promise<number> {
   const state = { ended: false };
   const noteEnd = (): void => void (state.ended = true);
   promise.then(noteEnd, noteEnd);
-  let turns = 0;
-  for (; !state.ended; turns++) await turn();
-  return turns;
+  let budget = 0;
+  for (; !state.ended; budget++) await turn();
+  return budget;
 }
 
 /** Frontends by the changes that the dataplane was given. */

@@ -171,8 +171,8 @@ t.test('the rights are those that are asked for, no fewer and no more', async (t
     world.server.put(serviceObject('web'), sliceObject('web-1', 'web', ['10.0.0.1']), nodeObject('node-1'));
     await world.server.start();
     const connection = await connect(t, { cluster: { server: world.server.url } });
-    const surroundings = { clock: systemClock, wallClock: systemWallClock(), log: world.log };
-    const sender = new EventSender({ hostname: 'host-1', rates: DEFAULT_EVENT_RATES, limit: null, ...surroundings });
+    const dependencies = { clock: systemClock, wallClock: systemWallClock(), log: world.log };
+    const sender = new EventSender({ hostname: 'host-1', rates: DEFAULT_EVENT_RATES, limit: null, ...dependencies });
     await world.start({ events: sender }, {}, connection);
     await world.ready();
     await world.inStep();

@@ -2,10 +2,10 @@
 import t from 'tap';
 import { parseAddress, parsePrefix } from '../../src/base/ip.js';
 import { networkFacts } from '../../src/host/linux/network-facts.js';
-import { observeNode, printObservation, type Surroundings } from '../../src/observe/observations.js';
+import { observeNode, printObservation, type NodeFacts } from '../../src/observe/observations.js';
 
 const prefix = (text: string) => parsePrefix(text)!;
-const WELL: Surroundings = {
+const WELL: NodeFacts = {
   families: ['IPv4', 'IPv6'],
   network: {
     forwarding: { IPv4: true, IPv6: true },

@@ -11,28 +11,28 @@ const NODE = node('me', ['192.168.0.2', '2001:db8::2']);
 const HERE: EndpointText = { address: '10.0.0.1', node: 'me' };
 const THERE: EndpointText = { address: '10.0.0.2', node: 'other' };
 
-interface Surroundings {
+interface Environment {
   readonly slices?: readonly EndpointSliceRow[];
   readonly family?: Family;
   readonly settings?: Partial<PlanSettings>;
 }
 
-function plan(row: ServiceRow, { slices, family = 'IPv4', settings = {} }: Surroundings = {}): ServicePlan | null {
+function plan(row: ServiceRow, { slices, family = 'IPv4', settings = {} }: Environment = {}): ServicePlan | null {
   const all = planSettings(settings);
   return planService(family, row, slices ?? [slice(row.name, [HERE, THERE])], nodeFacts(all, NODE), all);
 }
 
-function frontends(text: ServiceText, surroundings?: Surroundings): readonly FrontendPlan[] {
-  return plan(service('svc', text), surroundings)?.frontends ?? [];
+function frontends(text: ServiceText, environment?: Environment): readonly FrontendPlan[] {
+  return plan(service('svc', text), environment)?.frontends ?? [];
 }
 
-function keys(text: ServiceText, surroundings?: Surroundings): readonly string[] {
-  return frontends(text, surroundings).map(({ key, kind }) => `${kind} ${key}`);
+function keys(text: ServiceText, environment?: Environment): readonly string[] {
+  return frontends(text, environment).map(({ key, kind }) => `${kind} ${key}`);
 }
 
 /** The one frontend of a kind. */
-function frontend(kind: FrontendPlan['kind'], text: ServiceText, surroundings?: Surroundings): FrontendPlan {
-  const [found, ...rest] = frontends(text, surroundings).filter((candidate) => candidate.kind === kind);
+function frontend(kind: FrontendPlan['kind'], text: ServiceText, environment?: Environment): FrontendPlan {
+  const [found, ...rest] = frontends(text, environment).filter((candidate) => candidate.kind === kind);
   if (found === undefined || rest.length > 0) throw new Error(`not one ${kind}`);
   return found;
 }
@@ -106,8 +106,8 @@ t.test('SV-04, SV-05: external addresses', (t) => {
 
 t.test('SV-07: health checks', (t) => {
   const local: ServiceText = { balancer: ['2.2.2.2'], externalTrafficPolicy: 'Local', healthCheckNodePort: 31000 };
-  const check = (text: ServiceText, surroundings?: Surroundings): unknown =>
-    plan(service('svc', text), surroundings)?.healthCheck ?? null;
+  const check = (text: ServiceText, environment?: Environment): unknown =>
+    plan(service('svc', text), environment)?.healthCheck ?? null;
   t.same(check(local), { service: 'default/svc', port: 31000, localEndpoints: 1 });
   t.equal(check({ ...local, externalTrafficPolicy: 'Cluster' }), null);
   t.equal(check({ ...local, type: 'NodePort' }), null);
@@ -289,20 +289,15 @@ t.test('affinity, flows and hairpin', (t) => {
 });
 
 t.test('SV-22: a key for each list of endpoints, the same for all frontends of a port', (t) => {
-  const clients = (
-    text: ServiceText,
-    endpoints = [HERE, THERE],
-    surroundings: Surroundings = {},
-  ): readonly string[] => {
-    const keys = frontends(
-      { affinitySeconds: 60, ...text },
-      { slices: [slice('svc', endpoints)], ...surroundings },
-    ).map(({ clientKeys }) => {
-      if (clientKeys === null) return 'its own';
-      const { cluster, local } = clientKeys;
-      if (local === null) return cluster;
-      return `${cluster} and ${local.key} of ${local.endpoints.toStrings().join()} apart ${local.apart.toStrings().join()}`;
-    });
+  const clients = (text: ServiceText, endpoints = [HERE, THERE], environment: Environment = {}): readonly string[] => {
+    const keys = frontends({ affinitySeconds: 60, ...text }, { slices: [slice('svc', endpoints)], ...environment }).map(
+      ({ clientKeys }) => {
+        if (clientKeys === null) return 'its own';
+        const { cluster, local } = clientKeys;
+        if (local === null) return cluster;
+        return `${cluster} and ${local.key} of ${local.endpoints.toStrings().join()} apart ${local.apart.toStrings().join()}`;
+      },
+    );
     return [...new Set(keys)];
   };
   const local = { internalTrafficPolicy: 'Local' } as const;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import t from 'tap';
-import { Alarm } from '../../src/sources/manifests/alarm.js';
+import { PollTimer } from '../../src/sources/manifests/poll-timer.js';
 import { loadManifests } from '../../src/sources/manifests/load.js';
 import { Authority } from '../support/certificates.js';
 import { ManifestRig, eventually, locationsOf, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
@@ -323,14 +323,14 @@ t.test('the secret part of a URL shows nowhere, and URLs that differ in it only 
 });
 
 t.test('longer than any timer takes is a long time, not none', async (t) => {
-  const alarm = new Alarm();
+  const timer = new PollTimer();
   let isAwake = false;
-  const sleeping = alarm.sleep(2 ** 32).then(() => {
+  const sleeping = timer.sleep(2 ** 32).then(() => {
     isAwake = true;
   });
   // A timer that fires at once has fired before one that was set later for longer.
   await delay(20);
   t.notOk(isAwake);
-  alarm.ring(0);
+  timer.ring(0);
   await sleeping;
 });

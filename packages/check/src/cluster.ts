@@ -4,12 +4,12 @@ import type { Log } from '../../../src/base/log.js';
 import { isMapping, parseMapping, type Mapping } from '../../../src/base/mapping.js';
 import { cutMessage } from '../../../src/base/outside-text.js';
 import { readTextWithin } from '../../../src/base/read-text.js';
-import { systemSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import { systemDependencies } from '../../../src/sources/kubernetes/auth/credentials.js';
 import { usualKubeconfig } from '../../../src/sources/kubernetes/auth/usual-kubeconfig.js';
 import { connectToApi } from '../../../src/sources/kubernetes/connect/transport.js';
 import type { ApiConnection, ApiQuery } from '../../../src/sources/kubernetes/connection.js';
 import { SERVICE_CIDRS, SERVICES, type Resource } from '../../../src/sources/kubernetes/resources.js';
-import type { ClusterAnswers, ObjectPage } from './contents.js';
+import type { ClusterAnswers, ObjectPage } from './checked-input.js';
 import { ofFile, type Finding } from './findings.js';
 
 /** What a running cluster keeps of its own configuration. */
@@ -62,7 +62,7 @@ export async function readCluster(options: ClusterOptions): Promise<ClusterAnswe
       userAgent: 'pointsman-check',
       clock: systemClock,
       log,
-      surroundings: { ...systemSurroundings(log, systemClock), env: options.env },
+      dependencies: { ...systemDependencies(log, systemClock), env: options.env },
     });
     await reading.all(connection);
   } catch (error) {

@@ -5,7 +5,7 @@ import { printHelp } from '../../../src/commands/help.js';
 import { loadRegularExpressions } from '../../../src/config/tables/regular-expression.js';
 import { KUBERNETES_MINOR } from '../../../src/config/version.js';
 import { agreementFindings } from './agreement.js';
-import { Contents, type ReadText } from './contents.js';
+import { CheckedInput, type ReadText } from './checked-input.js';
 import type { Finding } from './findings.js';
 import { Lines } from './lines.js';
 import { parseOptions, type Options } from './options.js';
@@ -45,10 +45,10 @@ export async function check(
 }
 
 async function readAll({ files, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
-  const contents = new Contents();
+  const input = new CheckedInput();
   if (!cluster) {
-    await contents.readFiles(files, release ?? KUBERNETES_MINOR, read);
-    return contents.all();
+    await input.readFiles(files, release ?? KUBERNETES_MINOR, read);
+    return input.all();
   }
   // Loaded only where it is used: it is a file of its own.
   const { readCluster } = await import('./cluster.js');
@@ -56,12 +56,12 @@ async function readAll({ files, cluster, kubeconfig, release }: Options, read: R
     kubeconfig,
     env,
     take: (page) => {
-      contents.takeObjects(page);
+      input.takeObjects(page);
     },
   });
-  await contents.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
-  await contents.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
-  return contents.all();
+  await input.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
+  await input.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
+  return input.all();
 }
 
 /** The same with the lines that they are about. */

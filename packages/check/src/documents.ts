@@ -98,7 +98,7 @@ function parse(text: string): readonly unknown[] | string {
 
 type DocumentContent = Omit<Document, 'file' | 'document'>;
 
-interface Surroundings {
+interface Environment {
   readonly report: (report: Report) => void;
   readonly release: number;
   readonly names: Interner;
@@ -107,8 +107,8 @@ interface Surroundings {
 }
 
 /** @param at where it is in its document; empty: it is the document. */
-function readDocument(value: unknown, surroundings: Surroundings, at = ''): readonly DocumentContent[] {
-  const { report, release, names, cluster } = surroundings;
+function readDocument(value: unknown, environment: Environment, at = ''): readonly DocumentContent[] {
+  const { report, release, names, cluster } = environment;
   const meta = readMeta(value, at, report);
   if (!(value instanceof Mapping) || meta === null) return [];
   const { apiVersion, kind } = meta;
@@ -124,7 +124,7 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
       { ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor, reportUnknownKind }) },
     ];
   const items = kind.endsWith('List') ? value.entries.get('items') : null;
-  if (Array.isArray(items)) return readItems(meta, items, surroundings);
+  if (Array.isArray(items)) return readItems(meta, items, environment);
   reportUnknownKind(meta, 'apiVersion', report);
   return [];
 }
@@ -133,13 +133,13 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
 function readItems(
   { apiVersion, kind }: TypeMeta,
   items: readonly unknown[],
-  surroundings: Surroundings,
+  environment: Environment,
 ): readonly DocumentContent[] {
   const itemKind = kind.slice(0, -'List'.length);
   return items.flatMap((item, index) => {
     const isTyped = itemKind === '' || !(item instanceof Mapping) || item.has(['kind']);
     const typed = isTyped ? item : item.merge(new Mapping(Object.entries({ apiVersion, kind: itemKind })));
-    return readDocument(typed, surroundings, `items[${index}]`);
+    return readDocument(typed, environment, `items[${index}]`);
   });
 }
 

@@ -3,7 +3,7 @@ import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import { isMapping, parseMapping, type Mapping } from '../../../src/base/mapping.js';
 import { readTextWithin } from '../../../src/base/read-text.js';
-import { systemSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import { systemDependencies } from '../../../src/sources/kubernetes/auth/credentials.js';
 import { usualKubeconfig } from '../../../src/sources/kubernetes/auth/usual-kubeconfig.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { connectToApi } from '../../../src/sources/kubernetes/connect/transport.js';
@@ -57,7 +57,7 @@ export class ClusterApi {
         userAgent: 'pointsman-nodes',
         clock: systemClock,
         log: SILENT,
-        surroundings: systemSurroundings(SILENT, systemClock),
+        dependencies: systemDependencies(SILENT, systemClock),
       });
       return new ClusterApi(connection);
     } catch (error) {

@@ -7,7 +7,7 @@ import { printReport, UNCOMPILED, type Report } from './report.js';
 import type { Section } from './section.js';
 import type { KindTable, TypeMeta } from './types.js';
 
-export interface Surroundings {
+export interface Environment {
   readonly report: (report: Report) => void;
   /** Minor release of Kubernetes that it is for. */
   readonly release: number;
@@ -23,9 +23,9 @@ export function readByTable(
   { apiVersion }: TypeMeta,
   mapping: Mapping,
   path: string,
-  surroundings: Surroundings,
+  environment: Environment,
 ): Section {
-  const { report, release, tableFor, reportUnknownKind } = surroundings;
+  const { report, release, tableFor, reportUnknownKind } = environment;
   const { version } = splitApiVersion(apiVersion);
   const { since, deprecated, removed, isServed = true } = versions[version] ?? {};
   const say = (severity: Report['severity'], problem: string): void => {
@@ -49,7 +49,7 @@ export function readByTable(
     report,
     readEmbedded: (meta, within, at, isSaid) => {
       const inner = tableFor(meta);
-      if (inner !== null) return readByTable(inner, meta, within, at, surroundings);
+      if (inner !== null) return readByTable(inner, meta, within, at, environment);
       if (isSaid) reportUnknownKind(meta, `${at}.apiVersion`, report);
       return null;
     },

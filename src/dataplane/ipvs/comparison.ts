@@ -7,7 +7,7 @@ import { differentElements, differentServices, type Ledgers } from './ledgers.js
 import { listAddresses, listSets, proxysOf, stateOf, type Ownership, type Traces } from './listing.js';
 import { SET_ROLES, setName, type SetRole } from './names.js';
 import type { RuleWriter } from './rule-writer.js';
-import { Seen, type Matter } from './seen.js';
+import { DigestCache, type DigestSource } from './digest-cache.js';
 import type { Timeouts } from './timeouts.js';
 import { nameService } from './wire.js';
 
@@ -31,18 +31,18 @@ const TOGETHER = 100;
  * services and sets, so they are polled by digests. Only objects whose digest changed since they were last right are listed.
  */
 export class Comparison {
-  private readonly services: Seen<'services'>;
-  private readonly sizes: Seen<SetRole>;
-  private readonly sets: Seen<SetRole>;
-  private readonly destinations: Seen<ServiceKey>;
-  private readonly rules: Seen<'rules'>;
+  private readonly services: DigestCache<'services'>;
+  private readonly sizes: DigestCache<SetRole>;
+  private readonly sets: DigestCache<SetRole>;
+  private readonly destinations: DigestCache<ServiceKey>;
+  private readonly rules: DigestCache<'rules'>;
 
   constructor(private readonly parts: ComparisonParts) {
-    this.services = new Seen(this.serviceMatter());
-    this.sizes = new Seen(this.setMatter('headers'));
-    this.sets = new Seen(this.setMatter('whole'));
-    this.destinations = new Seen(this.destinationMatter());
-    this.rules = new Seen(this.ruleMatter());
+    this.services = new DigestCache(this.serviceDigests());
+    this.sizes = new DigestCache(this.setDigests('headers'));
+    this.sets = new DigestCache(this.setDigests('whole'));
+    this.destinations = new DigestCache(this.destinationDigests());
+    this.rules = new DigestCache(this.ruleDigests());
   }
 
   /** The comparisons that cost little in a large cluster too, one at a time. */
@@ -74,7 +74,7 @@ export class Comparison {
     return !sameAddresses(linked, new Set(held.keys())) || !sameAddresses(own, desired.ownAddresses);
   }
 
-  private serviceMatter(): Matter<'services'> {
+  private serviceDigests(): DigestSource<'services'> {
     const { addon, family, ledgers, ownership } = this.parts;
     return {
       version: () => ledgers.services.version,
@@ -96,7 +96,7 @@ export class Comparison {
     };
   }
 
-  private setMatter(extent: 'headers' | 'whole'): Matter<SetRole> {
+  private setDigests(extent: 'headers' | 'whole'): DigestSource<SetRole> {
     const { addon, family, ledgers } = this.parts;
     return {
       version: (role) => ledgers.elements[role].version,
@@ -113,7 +113,7 @@ export class Comparison {
     };
   }
 
-  private destinationMatter(): Matter<ServiceKey> {
+  private destinationDigests(): DigestSource<ServiceKey> {
     const { addon, family, ledgers } = this.parts;
     return {
       version: (key) => ledgers.destinations.acknowledged.get(key),
@@ -130,7 +130,7 @@ export class Comparison {
     };
   }
 
-  private ruleMatter(): Matter<'rules'> {
+  private ruleDigests(): DigestSource<'rules'> {
     const { addon, flavor, rules } = this.parts;
     return {
       version: () => rules.version,

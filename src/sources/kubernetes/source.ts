@@ -6,7 +6,7 @@ import { Interner } from '../translate/intern.js';
 import { acceptHeader } from './codec/codec.js';
 import type { ApiConnection } from './connection.js';
 import { ENDPOINT_SLICES, nodeResource, SERVICE_CIDRS, SERVICES, type Resource } from './resources.js';
-import type { Surroundings } from './timing.js';
+import type { Dependencies } from './timing.js';
 import { ApiExchanger, type Exchanger } from './watch/exchange.js';
 import { Inventory } from './watch/inventory.js';
 import { Reflector } from './watch/reflector.js';
@@ -63,9 +63,9 @@ export function startKubernetes(
   options: KubernetesOptions,
   writer: Writer,
   log: Log,
-  surroundings: Surroundings,
+  dependencies: Dependencies,
 ): RunningKubernetes {
-  const start = new Start(options, writer, log, surroundings);
+  const start = new Start(options, writer, log, dependencies);
   const services = start.reflector(SERVICES, true);
   const slices = start.reflector(ENDPOINT_SLICES, true);
   const cidrs = start.serviceCIDRs();
@@ -87,9 +87,9 @@ export function watchNode(
   options: KubernetesOptions,
   writer: Writer,
   log: Log,
-  surroundings: Surroundings,
+  dependencies: Dependencies,
 ): RunningKubernetes {
-  const start = new Start(options, writer, log, surroundings);
+  const start = new Start(options, writer, log, dependencies);
   const reflector = start.reflector(nodeResource(options.nodeName), true);
   reflector.start();
   return { stop: () => reflector.stop(), status: () => [reflector.status()], ...start.held() };
@@ -105,10 +105,10 @@ class Start {
     private readonly options: KubernetesOptions,
     private readonly writer: Writer,
     private readonly log: Log,
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
   ) {
     const accept = acceptHeader(options.contentType, options.acceptContentTypes);
-    this.exchanger = new ApiExchanger(options.connection, accept, surroundings);
+    this.exchanger = new ApiExchanger(options.connection, accept, dependencies);
   }
 
   /** @param required readiness waits for the sync, not only for the first attempt. */
@@ -154,14 +154,14 @@ class Start {
     readonly inventory: Inventory;
     readonly tracing: SourceTracing | null;
     readonly log: Log;
-    readonly surroundings: Surroundings;
+    readonly dependencies: Dependencies;
     readonly configSyncPeriodMs: number;
   } {
-    const { exchanger, log, surroundings } = this;
+    const { exchanger, log, dependencies } = this;
     const { configSyncPeriodMs, tracing = null } = this.options;
     const holding = this.holding(resource);
     this.holdings.set(resource.name, holding);
-    return { exchanger, ...holding, tracing, log, surroundings, configSyncPeriodMs };
+    return { exchanger, ...holding, tracing, log, dependencies, configSyncPeriodMs };
   }
 
   private holding(resource: Resource): Holding {

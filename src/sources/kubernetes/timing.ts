@@ -28,7 +28,7 @@ export const DEFAULT_TIMING: Timing = {
 };
 
 /** What every part needs of the world around it. */
-export interface Surroundings {
+export interface Dependencies {
   readonly clock: Clock;
   /** As Math.random. */
   readonly random: () => number;

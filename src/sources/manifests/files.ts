@@ -20,7 +20,7 @@ import {
 } from './location.js';
 import { Pacer } from './pacer.js';
 import type { Problem } from './problems.js';
-import type { ManifestLocation, Surroundings } from './source.js';
+import type { ManifestLocation, Dependencies } from './source.js';
 
 /** What is remembered of a file between rounds, beside its objects. */
 interface KnownFile {
@@ -65,9 +65,9 @@ export class FileLocation implements ManifestLocation {
 
   constructor(
     private readonly path: string,
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
   ) {
-    const { log } = surroundings;
+    const { log } = dependencies;
     this.watch = new DirectoryWatch(
       (name) => {
         this.onEvent(name);
@@ -89,14 +89,14 @@ export class FileLocation implements ManifestLocation {
     this.wanted = new Set();
     this.events = 0;
     if (began >= this.nextPoll) {
-      this.nextPoll = nextLook(began, this.surroundings.timing.filePollMs);
+      this.nextPoll = nextLook(began, this.dependencies.timing.filePollMs);
       for (const name of this.links) wanted?.add(name);
     }
     try {
       const listing = look(this.path, this.type);
       const rewatched = this.watch.follow(listing.directory, listing.directoryStat);
       await this.lookAt(listing, rewatched ? null : wanted);
-      this.surroundings.problems.report(`${this.path} (location)`, []);
+      this.dependencies.problems.report(`${this.path} (location)`, []);
       if (isFull || rewatched) this.nextFullLook = this.afterFullLook(listing, began, performance.now());
     } catch (error) {
       if (this.stopped.signal.aborted) return;
@@ -104,7 +104,7 @@ export class FileLocation implements ManifestLocation {
       this.watch.close();
       this.wanted = null;
       const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);
-      this.surroundings.problems.report(`${this.path} (location)`, [problem]);
+      this.dependencies.problems.report(`${this.path} (location)`, [problem]);
     }
   }
 
@@ -121,14 +121,14 @@ export class FileLocation implements ManifestLocation {
   }
 
   private onEvent(name: string | null): void {
-    const { alarm, timing } = this.surroundings;
+    const { timer, timing } = this.dependencies;
     this.events++;
     if (this.events > MAX_EVENTS) this.wanted = null;
     // A volume of a ConfigMap changes by its link `..data` being replaced.
     if (name === null || name.startsWith('..')) this.wanted = null;
     else if (this.type === 'file' ? name === basename(this.path) : isManifestName(name)) this.wanted?.add(name);
     else return;
-    alarm.ring(timing.settleMs);
+    timer.ring(timing.settleMs);
   }
 
   private async lookAt(listing: Listing, wanted: ReadonlySet<string> | null): Promise<void> {
@@ -146,14 +146,14 @@ export class FileLocation implements ManifestLocation {
     const unread = this.type === null && [...this.known.values()].every((file) => file.reading === null);
     if (unread && listing.type === 'file') return;
     this.type = listing.type;
-    this.surroundings.problems.report(`${this.path} (duplicates)`, this.claims.duplicates());
+    this.dependencies.problems.report(`${this.path} (duplicates)`, this.claims.duplicates());
     const changes = this.claims.takeChanges();
-    this.surroundings.writer.unsynced([...this.known.values()].some(({ unsynced }) => unsynced));
-    if (changes.length > 0) this.surroundings.writer.apply(changes);
+    this.dependencies.writer.unsynced([...this.known.values()].some(({ unsynced }) => unsynced));
+    if (changes.length > 0) this.dependencies.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;
-    this.surroundings.log.info(0, 'Manifests loaded', { location: this.path, objects: changes.length });
-    this.surroundings.writer.complete();
+    this.dependencies.log.info(0, 'Manifests loaded', { location: this.path, objects: changes.length });
+    this.dependencies.writer.complete();
   }
 
   private async refresh(name: string, path: string, pacer: Pacer): Promise<void> {
@@ -172,7 +172,7 @@ export class FileLocation implements ManifestLocation {
       if (known?.reading?.settled === true && known.reading.identity === identityOf(stat)) return;
       if (changesElsewhere(path)) this.links.add(name);
       else this.links.delete(name);
-      const reading = await readManifest(path, stat, this.surroundings.timing.graceMs);
+      const reading = await readManifest(path, stat, this.dependencies.timing.graceMs);
       await this.take(name, path, reading, pacer);
     } catch (error) {
       if (this.stopped.signal.aborted) throw error;
@@ -182,7 +182,7 @@ export class FileLocation implements ManifestLocation {
       }
       if (known === undefined) this.known.set(name, { ...UNREAD, unsynced: true });
       else known.reading = null;
-      this.surroundings.problems.report(path, [this.problem(path, `cannot be read: ${messageOf(error)}`)]);
+      this.dependencies.problems.report(path, [this.problem(path, `cannot be read: ${messageOf(error)}`)]);
     }
   }
 
@@ -203,7 +203,7 @@ export class FileLocation implements ManifestLocation {
     const objects = withLastGood(this.claims.objectsOf(name), content);
     file.unsynced = isUnsynced(content, objects, neverRead || file.unsynced);
     this.claims.replace(name, objects);
-    this.surroundings.problems.report(path, content.problems);
+    this.dependencies.problems.report(path, content.problems);
   }
 
   /**
@@ -217,7 +217,7 @@ export class FileLocation implements ManifestLocation {
     if (!lost && !(content.unidentified && !reading.settled)) return false;
     const now = performance.now();
     if (file.unconfirmed?.identity !== reading.identity) file.unconfirmed = { identity: reading.identity, since: now };
-    if (now - file.unconfirmed.since >= this.surroundings.timing.graceMs) return false;
+    if (now - file.unconfirmed.since >= this.dependencies.timing.graceMs) return false;
     file.reading = { ...file.reading, settled: false };
     this.lookAgain(name);
     return true;
@@ -227,22 +227,22 @@ export class FileLocation implements ManifestLocation {
     if (known === undefined) return;
     const now = performance.now();
     known.missingSince ??= now;
-    if (now - known.missingSince < this.surroundings.timing.graceMs) {
+    if (now - known.missingSince < this.dependencies.timing.graceMs) {
       this.lookAgain(name);
       return;
     }
     this.known.delete(name);
     this.links.delete(name);
     this.claims.replace(name, new Map());
-    this.surroundings.problems.report(path, []);
-    this.surroundings.log.info(0, 'Manifest is gone, and so are its objects', { file: path });
+    this.dependencies.problems.report(path, []);
+    this.dependencies.log.info(0, 'Manifest is gone, and so are its objects', { file: path });
   }
 
   /** Asks for another look at a file when its state may have become final. */
   private lookAgain(name: string): void {
-    const { alarm, timing } = this.surroundings;
+    const { timer, timing } = this.dependencies;
     this.wanted?.add(name);
-    alarm.ring(timing.graceMs + 1);
+    timer.ring(timing.graceMs + 1);
   }
 
   private problem(file: string, message: string): Problem {

@@ -3,7 +3,7 @@ import type { ManifestsSource } from '../../config/config.js';
 import type { Row } from '../../state/rows.js';
 import { refOf } from '../../state/rows.js';
 import type { SourceWriter, StateChange } from '../../state/writer.js';
-import { Alarm } from './alarm.js';
+import { PollTimer } from './poll-timer.js';
 import { printRef, refKey } from './content.js';
 import type { Problem, ProblemSink } from './problems.js';
 import { openLocation } from './start.js';
@@ -26,14 +26,14 @@ export async function loadManifests(locations: readonly ManifestsSource[]): Prom
   let complete = true;
   for (const source of locations) {
     const collected = new Collector();
-    const surroundings = {
+    const dependencies = {
       writer: collected,
       problems: collected,
       log: SILENT,
       timing: DEFAULT_TIMING,
-      alarm: new Alarm(),
+      timer: new PollTimer(),
     };
-    const location = openLocation(source, surroundings);
+    const location = openLocation(source, dependencies);
     await location.round();
     location.close();
     problems.push(...collected.problems);

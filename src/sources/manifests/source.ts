@@ -1,17 +1,17 @@
 import type { Log } from '../../base/log.js';
 import type { SourceWriter } from '../../state/writer.js';
-import type { Alarm } from './alarm.js';
+import type { PollTimer } from './poll-timer.js';
 import type { ProblemSink } from './problems.js';
 import type { Timing } from './timing.js';
 
 /** What a location is read with. */
-export interface Surroundings {
+export interface Dependencies {
   readonly writer: SourceWriter;
   readonly problems: ProblemSink;
   readonly log: Log;
   readonly timing: Timing;
   /** Rung when there is something to look at before the next poll. */
-  readonly alarm: Alarm;
+  readonly timer: PollTimer;
 }
 
 /** One location of manifests. */

@@ -2,10 +2,10 @@ import type { Log } from '../../base/log.js';
 import type { ManifestsSource } from '../../config/config.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import type { LeftOut } from '../left-out.js';
-import { Alarm } from './alarm.js';
+import { PollTimer } from './poll-timer.js';
 import { FileLocation } from './files.js';
 import { ProblemLog } from './problems.js';
-import type { ManifestLocation, Surroundings } from './source.js';
+import type { ManifestLocation, Dependencies } from './source.js';
 import { DEFAULT_TIMING, type Timing } from './timing.js';
 import { UrlLocation } from './url.js';
 
@@ -39,14 +39,14 @@ export function startManifests(
   const problems = new ProblemLog(log);
   const runs = locations.map((source) => {
     const state = { source: source.name, synced: false };
-    const surroundings = {
+    const dependencies = {
       writer: noting(writer.register(source.name), state),
       problems,
       log,
       timing,
-      alarm: new Alarm(),
+      timer: new PollTimer(),
     };
-    return { state, run: new Run(openLocation(source, surroundings), surroundings) };
+    return { state, run: new Run(openLocation(source, dependencies), dependencies) };
   });
   return {
     status: () => runs.map(({ state }) => ({ ...state })),
@@ -69,8 +69,8 @@ function noting(writer: SourceWriter, state: { synced: boolean }): SourceWriter 
   };
 }
 
-export function openLocation(source: ManifestsSource, surroundings: Surroundings): ManifestLocation {
-  return source.type === 'url' ? new UrlLocation(source, surroundings) : new FileLocation(source.path, surroundings);
+export function openLocation(source: ManifestsSource, dependencies: Dependencies): ManifestLocation {
+  return source.type === 'url' ? new UrlLocation(source, dependencies) : new FileLocation(source.path, dependencies);
 }
 
 /** One location's rounds, one after the other. */
@@ -80,7 +80,7 @@ class Run {
 
   constructor(
     private readonly location: ManifestLocation,
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
   ) {
     this.ended = this.repeat();
   }
@@ -88,7 +88,7 @@ class Run {
   async stop(): Promise<void> {
     this.stopping = true;
     this.location.close();
-    this.surroundings.alarm.ring(0);
+    this.dependencies.timer.ring(0);
     await this.ended;
     this.location.close();
   }
@@ -98,9 +98,9 @@ class Run {
       try {
         await this.location.round();
       } catch (error) {
-        this.surroundings.log.error(error, 'Manifests: looking for changes failed');
+        this.dependencies.log.error(error, 'Manifests: looking for changes failed');
       }
-      if (!this.isStopping()) await this.surroundings.alarm.sleep(this.location.pollMs);
+      if (!this.isStopping()) await this.dependencies.timer.sleep(this.location.pollMs);
     }
   }
 

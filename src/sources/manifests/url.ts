@@ -6,7 +6,7 @@ import { Claims } from './claims.js';
 import { isUnsynced, readContent, withLastGood } from './content.js';
 import { httpGet, type HttpAnswer } from './http-get.js';
 import { Pacer } from './pacer.js';
-import type { ManifestLocation, Surroundings } from './source.js';
+import type { ManifestLocation, Dependencies } from './source.js';
 import { readAccess, type RequestHeaders } from './url-access.js';
 
 /** Manifests at a URL, asked for again and again. Only a whole, readable body changes anything. */
@@ -21,11 +21,11 @@ export class UrlLocation implements ManifestLocation {
 
   constructor(
     private readonly source: UrlSource,
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
   ) {}
 
   get pollMs(): number {
-    return this.surroundings.timing.urlPollMs;
+    return this.dependencies.timing.urlPollMs;
   }
 
   async round(): Promise<void> {
@@ -41,7 +41,7 @@ export class UrlLocation implements ManifestLocation {
       failure === null
         ? []
         : [{ severity: 'error', file: name, document: null, object: null, message: failure } as const];
-    this.surroundings.problems.report(`${name} (location)`, problems);
+    this.dependencies.problems.report(`${name} (location)`, problems);
   }
 
   close(): void {
@@ -50,7 +50,7 @@ export class UrlLocation implements ManifestLocation {
 
   private async get(): Promise<HttpAnswer> {
     const timeout = new AbortController();
-    const { urlTimeoutMs } = this.surroundings.timing;
+    const { urlTimeoutMs } = this.dependencies.timing;
     const timer = setTimeout(() => {
       timeout.abort();
     }, urlTimeoutMs);
@@ -83,7 +83,7 @@ export class UrlLocation implements ManifestLocation {
     if (this.stopped.signal.aborted) return null;
     // An empty page is no statement about Services; an empty List is.
     if (content.documents === 0 && !content.unidentified) return 'answered with an empty body';
-    this.surroundings.problems.report(name, content.problems);
+    this.dependencies.problems.report(name, content.problems);
     if (!this.complete && content.unidentified && content.rows.size === 0)
       return 'answered with nothing that can be read';
     this.validators = { etag: answer.etag, lastModified: answer.lastModified };
@@ -96,11 +96,11 @@ export class UrlLocation implements ManifestLocation {
 
   private commit(): void {
     const changes = this.claims.takeChanges();
-    this.surroundings.writer.unsynced(this.unsynced);
-    if (changes.length > 0) this.surroundings.writer.apply(changes);
+    this.dependencies.writer.unsynced(this.unsynced);
+    if (changes.length > 0) this.dependencies.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;
-    this.surroundings.log.info(0, 'Manifests loaded', { location: this.source.name, objects: changes.length });
-    this.surroundings.writer.complete();
+    this.dependencies.log.info(0, 'Manifests loaded', { location: this.source.name, objects: changes.length });
+    this.dependencies.writer.complete();
   }
 }

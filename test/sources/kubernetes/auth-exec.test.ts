@@ -370,7 +370,7 @@ t.test('what the observer hears of the command', async (t) => {
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
   let now = 0;
   const clock = clockOf(() => now);
-  const connection = await connect(t, { cluster, user: { exec } }, { observer, surroundings: { clock } });
+  const connection = await connect(t, { cluster, user: { exec } }, { observer, dependencies: { clock } });
   const heard = async (): Promise<readonly string[]> => {
     observer.heard.length = 0;
     now += 120_000;

@@ -108,7 +108,7 @@ t.test('proxies that do not work', async (t) => {
 t.test("the environment's, unless the kubeconfig has one", async (t) => {
   const proxy = stopWith(t, await startHttpProxy(null));
   const cluster = { server: server.url('api.test'), ...certificates };
-  const surroundings = { env: { HTTPS_PROXY: `127.0.0.1:${proxy.port}` } };
-  t.equal(await fetchText(await connect(t, { cluster }, { surroundings })), '200 ok');
+  const dependencies = { env: { HTTPS_PROXY: `127.0.0.1:${proxy.port}` } };
+  t.equal(await fetchText(await connect(t, { cluster }, { dependencies })), '200 ok');
   t.equal(proxy.asked.length, 1);
 });

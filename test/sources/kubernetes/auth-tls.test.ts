@@ -169,7 +169,7 @@ t.test('watches end when the certificate or the authority they were asked with i
   const clock = new FakeClock();
   const cluster = { server: server.url(), 'certificate-authority': files.ca };
   const user = { 'client-certificate': files.certificate, 'client-key': files.key };
-  const connection = await connect(t, { cluster, user }, { surroundings: { clock } });
+  const connection = await connect(t, { cluster, user }, { dependencies: { clock } });
   const first = await openWatch(t, server, connection);
   await clock.advance(60_000);
   put('second');
@@ -246,9 +246,9 @@ t.test('a certificate counts by its alternative names alone', async (t) => {
 });
 
 t.test('SSL_CERT_FILE names what the system trusts', async (t) => {
-  const surroundings = { env: { SSL_CERT_FILE: caFile } };
-  t.equal(await fetchText(await connect(t, { cluster: { server: server.url() } }, { surroundings })), '200 ok');
-  t.equal(await fetchText(await connectBy(t, { master: server.url(), surroundings })), '200 ok', 'a bare --master');
+  const dependencies = { env: { SSL_CERT_FILE: caFile } };
+  t.equal(await fetchText(await connect(t, { cluster: { server: server.url() } }, { dependencies })), '200 ok');
+  t.equal(await fetchText(await connectBy(t, { master: server.url(), dependencies })), '200 ok', 'a bare --master');
 });
 
 t.test('a server that insists on a client certificate', async (t) => {
@@ -263,9 +263,9 @@ t.test('tokenFile: read every 60 seconds, after a 401, and the last one stays', 
   writeFileSync(file, 'one\n');
   let now = 0;
   const log = new RecordingLog();
-  const surroundings = { clock: clockOf(() => now) };
+  const dependencies = { clock: clockOf(() => now) };
   const cluster = { server: server.url(), 'certificate-authority': caFile };
-  const connection = await connect(t, { cluster, user: { tokenFile: file } }, { log, surroundings });
+  const connection = await connect(t, { cluster, user: { tokenFile: file } }, { log, dependencies });
   const used = async (): Promise<string> => {
     await fetchText(connection);
     return server.last.headers.authorization ?? '';
@@ -309,7 +309,7 @@ t.test('tokenFile counts before token', async (t) => {
   const connection = await connect(
     t,
     { cluster, user: { token: 'fixed', tokenFile: file } },
-    { log, surroundings: { clock: clockOf(() => now) } },
+    { log, dependencies: { clock: clockOf(() => now) } },
   );
   await fetchText(connection);
   t.equal(server.last.headers.authorization, 'Bearer fixed', 'not readable yet');
@@ -353,15 +353,15 @@ t.test('in-cluster', async (t) => {
     KUBERNETES_SERVICE_PORT: String(server.port),
     KUBECONFIG: '/nowhere',
   };
-  const connection = await connectBy(t, { serviceAccountDirectory, surroundings: { env } });
+  const connection = await connectBy(t, { serviceAccountDirectory, dependencies: { env } });
   t.equal(await fetchText(connection), '200 ok');
   t.equal(server.last.headers.authorization, 'Bearer pod');
   const emptyDirectory = scratch(t);
-  await t.rejects(connectBy(t, { serviceAccountDirectory: emptyDirectory, surroundings: { env } }), {
+  await t.rejects(connectBy(t, { serviceAccountDirectory: emptyDirectory, dependencies: { env } }), {
     code: 'KUBECONFIG_INVALID',
     message: /^in-cluster: token file .*token: ENOENT/,
   });
-  await t.rejects(connectBy(t, { surroundings: { env: {} } }), {
+  await t.rejects(connectBy(t, { dependencies: { env: {} } }), {
     message:
       /^nothing to read Services from: there are no --manifests, no kubeconfig .*--kubeconfig.*no --master.*KUBERNETES_SERVICE_HOST/,
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { systemClock } from '../../../src/base/clock.js';
 import type { Clock } from '../../../src/base/clock.js';
-import { systemSurroundings, type CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import { systemDependencies, type CredentialsDependencies } from '../../../src/sources/kubernetes/auth/credentials.js';
 import { connectToApi, type ConnectionOptions } from '../../../src/sources/kubernetes/connect/transport.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import type { AuthServer } from '../../support/auth-server.js';
@@ -37,8 +37,8 @@ export function kubeconfigText({ cluster, user }: KubeconfigParts): string {
   });
 }
 
-export interface ConnectOptions extends Partial<Omit<ConnectionOptions, 'surroundings'>> {
-  readonly surroundings?: Partial<CredentialsSurroundings>;
+export interface ConnectOptions extends Partial<Omit<ConnectionOptions, 'dependencies'>> {
+  readonly dependencies?: Partial<CredentialsDependencies>;
 }
 
 /** A connection that is closed with the test, by a kubeconfig in the test's own directory. */
@@ -50,7 +50,7 @@ export async function connect(t: Test, parts: KubeconfigParts, options: ConnectO
 
 export async function connectBy(t: Test, options: ConnectOptions): Promise<ApiConnection> {
   const log = options.log ?? new RecordingLog();
-  const { surroundings, ...given } = options;
+  const { dependencies, ...given } = options;
   const connection = await connectToApi({
     kubeconfig: '',
     master: '',
@@ -60,7 +60,7 @@ export async function connectBy(t: Test, options: ConnectOptions): Promise<ApiCo
     clock: systemClock,
     log,
     ...given,
-    surroundings: { ...systemSurroundings(log, systemClock), env: { PATH: process.env['PATH'] }, ...surroundings },
+    dependencies: { ...systemDependencies(log, systemClock), env: { PATH: process.env['PATH'] }, ...dependencies },
   });
   t.teardown(() => {
     connection.close();

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
-import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import type { CredentialsDependencies } from '../../../src/sources/kubernetes/auth/credentials.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { connect, scratch } from './connect.js';
 
@@ -59,9 +59,9 @@ export class Plugin {
     return readFileSync(`${this.command}.${what}`, 'utf8');
   }
 
-  connect(t: Test, exec: object = {}, surroundings: Partial<CredentialsSurroundings> = {}): Promise<ApiConnection> {
+  connect(t: Test, exec: object = {}, dependencies: Partial<CredentialsDependencies> = {}): Promise<ApiConnection> {
     const user = { exec: { apiVersion: V1, interactiveMode: 'Never', command: this.command, ...exec } };
-    return connect(t, { cluster: this.cluster, user }, { surroundings });
+    return connect(t, { cluster: this.cluster, user }, { dependencies });
   }
 }
 

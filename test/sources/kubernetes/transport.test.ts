@@ -316,7 +316,7 @@ t.test('what the observer hears', async (t) => {
   // A clock that stands still: no request comes so late that it need not wait.
   const { server, connection } = await open(t, {
     observer,
-    surroundings: { clock: clockOf(() => 0) },
+    dependencies: { clock: clockOf(() => 0) },
     qps: 100,
     burst: 1,
   });

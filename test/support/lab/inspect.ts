@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Contents } from './contents.js';
+import type { PlanAndDump } from './plan-and-dump.js';
 import type { Lab } from './lab.js';
 
 /** A process in the node's namespace that says what is to be there and what is; see inspector.ts. */
@@ -19,11 +19,11 @@ export class Inspector {
   }
 
   /** By the arguments of a command line, without the command. One call at a time. */
-  async contents(argv: readonly string[]): Promise<Contents> {
+  async planAndDump(argv: readonly string[]): Promise<PlanAndDump> {
     this.#process.stdin.write(`${JSON.stringify(argv)}\n`);
     const line = await this.#lines.next();
     if (line.done === true) throw new Error(`the inspector has ended: ${this.#errors}`);
-    const answer = JSON.parse(line.value) as Contents | { readonly error: string };
+    const answer = JSON.parse(line.value) as PlanAndDump | { readonly error: string };
     if ('error' in answer) throw new Error(answer.error);
     return answer;
   }

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
-import { contents, type Contents } from './contents.js';
+import { planAndDump, type PlanAndDump } from './plan-and-dump.js';
 import { Inspector } from './inspect.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { configuredMode, labMode, modeConfiguration, type LabMode } from './mode.js';
@@ -330,10 +330,10 @@ export class Proxy {
   }
 
   /** What `plan` and `dump` print with the flags of the running process. */
-  async #contents(): Promise<Contents> {
-    if (this.#lab.isHere) return await contents(this.#flags());
+  async #contents(): Promise<PlanAndDump> {
+    if (this.#lab.isHere) return await planAndDump(this.#flags());
     this.#inspector ??= new Inspector(this.#lab);
-    return await this.#inspector.contents(this.#flags());
+    return await this.#inspector.planAndDump(this.#flags());
   }
 
   #argv(): string[] {
@@ -386,7 +386,7 @@ export class Proxy {
 }
 
 /** Lines that only one of both sorted texts has. */
-function lineDifference({ plan, dump }: Contents): string {
+function lineDifference({ plan, dump }: PlanAndDump): string {
   const [planned, held] = [new Set(plan.split('\n')), new Set(dump.split('\n'))];
   const missing = [...planned].filter((line) => !held.has(line)).map((line) => `- ${line}\n`);
   const surplus = [...held].filter((line) => !planned.has(line)).map((line) => `+ ${line}\n`);

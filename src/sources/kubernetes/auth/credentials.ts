@@ -26,7 +26,7 @@ export interface Identity {
     | null;
 }
 
-export interface CredentialsSurroundings {
+export interface CredentialsDependencies {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   /** As Math.random. */
@@ -38,7 +38,7 @@ export interface CredentialsSurroundings {
   readonly log: Log;
 }
 
-export function systemSurroundings(log: Log, clock: Clock): CredentialsSurroundings {
+export function systemDependencies(log: Log, clock: Clock): CredentialsDependencies {
   return {
     env: process.env,
     clock,
@@ -62,19 +62,19 @@ export class Credentials {
 
   constructor(
     private readonly access: Access,
-    surroundings: CredentialsSurroundings,
+    dependencies: CredentialsDependencies,
     observer: ExecObserver | null = null,
   ) {
     const { tls, login, impersonate } = access;
-    const { env, clock, log } = surroundings;
+    const { env, clock, log } = dependencies;
     this.tls = tls === null ? null : new TlsTrust(tls, env, log);
     this.tokenFile =
       login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, () => clock.now(), log);
-    const execSurroundings = { ...surroundings, timeoutMs: surroundings.execTimeoutMs, observer };
+    const execDependencies = { ...dependencies, timeoutMs: dependencies.execTimeoutMs, observer };
     this.loadExec = async () => {
       if (login.exec === null) return;
       const { ExecPlugin } = await import('./exec-plugin.js');
-      this.exec = new ExecPlugin(login.exec, execSurroundings);
+      this.exec = new ExecPlugin(login.exec, execDependencies);
     };
     this.fixed = impersonate === null ? {} : impersonationHeaders(impersonate);
   }

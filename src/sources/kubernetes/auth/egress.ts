@@ -1,6 +1,6 @@
 import { messageOf } from '../../../base/error-message.js';
 import type { TunnelAccess } from './access.js';
-import type { CredentialsSurroundings } from './credentials.js';
+import type { CredentialsDependencies } from './credentials.js';
 import { KubeconfigError } from './errors.js';
 import { TlsTrust, type TlsClient } from './tls-trust.js';
 
@@ -11,7 +11,7 @@ export class Tunnel {
 
   constructor(
     readonly access: TunnelAccess,
-    { env, log }: Pick<CredentialsSurroundings, 'env' | 'log'>,
+    { env, log }: Pick<CredentialsDependencies, 'env' | 'log'>,
   ) {
     this.trust = access.tls && new TlsTrust(access.tls, env, log);
   }

@@ -11,7 +11,7 @@ import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';
 import { parseDocument } from './document.js';
 import { CredentialsError } from './errors.js';
 import { CommandError, runCommand } from './exec-run.js';
-import { HoldOff, type HoldOffSurroundings } from './hold-off.js';
+import { HoldOff, type HoldOffDependencies } from './hold-off.js';
 import { checkPair, type PemPair } from './tls-trust.js';
 
 /** What a plugin gave. */
@@ -23,7 +23,7 @@ export interface ExecCredential {
   readonly expiresAt: number | null;
 }
 
-export interface ExecSurroundings extends HoldOffSurroundings {
+export interface ExecDependencies extends HoldOffDependencies {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
@@ -71,18 +71,18 @@ export class ExecPlugin {
 
   constructor(
     private readonly access: ExecAccess,
-    private readonly surroundings: ExecSurroundings,
+    private readonly dependencies: ExecDependencies,
   ) {
     const { cluster } = access;
     this.authority = cluster?.authority?.type === 'file' ? new FileText(cluster.authority.path) : null;
-    this.failures = new HoldOff(surroundings);
-    this.refusals = new HoldOff(surroundings);
+    this.failures = new HoldOff(dependencies);
+    this.refusals = new HoldOff(dependencies);
   }
 
   /** @throws CredentialsError */
   async current(): Promise<ExecCredential> {
     const { held } = this;
-    const now = this.surroundings.wallClock();
+    const now = this.dependencies.wallClock();
     if (held !== null && now < held.renewAt) return held.credential;
     const usable = held !== null && now < held.usableUntil ? held.credential : null;
     if (this.running === null && this.failures.remainingMs > 0) {
@@ -116,7 +116,7 @@ export class ExecPlugin {
   /** Milliseconds until the command is to run again, if it has run; infinite while nothing expires. */
   get dueInMs(): number {
     if (this.held === null) return this.failures.remainingMs;
-    return Math.max(this.held.renewAt - this.surroundings.wallClock(), this.failures.remainingMs);
+    return Math.max(this.held.renewAt - this.dependencies.wallClock(), this.failures.remainingMs);
   }
 
   close(): void {
@@ -130,7 +130,7 @@ export class ExecPlugin {
   }
 
   private async runOnce(): Promise<ExecCredential> {
-    const startedAt = this.surroundings.wallClock();
+    const startedAt = this.dependencies.wallClock();
     try {
       const credential = await this.call();
       this.observe(credential);
@@ -144,7 +144,7 @@ export class ExecPlugin {
 
   private async call(): Promise<ExecCredential> {
     const { command, args, installHint, apiVersion } = this.access;
-    const { env, timeoutMs } = this.surroundings;
+    const { env, timeoutMs } = this.dependencies;
     this.ending.signal.throwIfAborted();
     const interactive = this.interactive();
     const execInfo = await this.execInfo(interactive);
@@ -160,7 +160,7 @@ export class ExecPlugin {
   }
 
   private hold(credential: ExecCredential, startedAt: number): void {
-    const { wallClock, log } = this.surroundings;
+    const { wallClock, log } = this.dependencies;
     if (this.ending.signal.aborted) return;
     const { expiresAt } = credential;
     const expired = expiresAt !== null && expiresAt <= wallClock();
@@ -183,7 +183,7 @@ export class ExecPlugin {
     const failure = new CredentialsError(`${at}.command "${command}": ${messageOf(error)}`, { cause: error });
     if (this.ending.signal.aborted) return failure;
     this.failures.failed();
-    const { log } = this.surroundings;
+    const { log } = this.dependencies;
     const { exitCode = null, stderr = '' } = error instanceof CommandError ? error : {};
     const fields = { plugin: command, exitCode, stderr, retryInMs: Math.round(this.failures.remainingMs) };
     if (this.failure?.message === failure.message)
@@ -194,7 +194,7 @@ export class ExecPlugin {
   }
 
   private observe({ pair }: ExecCredential): void {
-    const { observer, wallClock } = this.surroundings;
+    const { observer, wallClock } = this.dependencies;
     observer?.pluginCalled('no_error', 0);
     const certificate = pair?.certificate ?? null;
     if (observer === null || certificate === null || certificate === this.held?.credential.pair?.certificate) return;
@@ -211,13 +211,13 @@ export class ExecPlugin {
         : failure.exitCode === null
           ? 'plugin_not_found_error'
           : 'plugin_execution_error';
-    this.surroundings.observer?.pluginCalled(outcome, failure?.exitCode ?? 1);
+    this.dependencies.observer?.pluginCalled(outcome, failure?.exitCode ?? 1);
   }
 
   private interactive(): boolean {
     const { interactiveMode } = this.access;
     if (interactiveMode === 'Never') return false;
-    const terminal = this.surroundings.isTerminal();
+    const terminal = this.dependencies.isTerminal();
     if (interactiveMode === 'Always' && !terminal) {
       throw new Error('interactiveMode is Always, but standard input is no terminal');
     }
@@ -247,7 +247,7 @@ export class ExecPlugin {
 }
 
 /** All of ours, as the protocol has it; but a program is not looked for where this process happens to be, as in Go. */
-function pluginEnvironment(env: ExecSurroundings['env']): NodeJS.ProcessEnv {
+function pluginEnvironment(env: ExecDependencies['env']): NodeJS.ProcessEnv {
   const path = (env['PATH'] ?? '').split(':').filter(isAbsolute).join(':');
   return { ...env, PATH: path === '' ? undefined : path };
 }

@@ -2,7 +2,7 @@ import type { Backoff } from '../../../base/backoff.js';
 import type { Clock } from '../../../base/clock.js';
 import { apiBackoff } from '../timing.js';
 
-export interface HoldOffSurroundings {
+export interface HoldOffDependencies {
   readonly clock: Clock;
   /** As Math.random. */
   readonly random: () => number;
@@ -15,17 +15,17 @@ export class HoldOff {
   private readonly backoff: Backoff;
   private until = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly surroundings: HoldOffSurroundings) {
-    this.backoff = apiBackoff(TIMING, surroundings.random);
+  constructor(private readonly dependencies: HoldOffDependencies) {
+    this.backoff = apiBackoff(TIMING, dependencies.random);
   }
 
   /** Milliseconds until it may be tried again; 0 for now. */
   get remainingMs(): number {
-    return Math.max(0, this.until - this.surroundings.clock.now());
+    return Math.max(0, this.until - this.dependencies.clock.now());
   }
 
   failed(): void {
-    this.until = this.surroundings.clock.now() + this.backoff.next();
+    this.until = this.dependencies.clock.now() + this.backoff.next();
   }
 
   over(): void {

@@ -6,7 +6,7 @@ import { readTextWithin } from '../../../base/read-text.js';
 import { trimEnd } from '../../../base/text.js';
 import type { SourceTracing } from '../../../base/tracing.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
-import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from '../auth/credentials.js';
+import { Credentials, systemDependencies, type CredentialsDependencies, type Identity } from '../auth/credentials.js';
 import type { Egress } from '../auth/access.js';
 import { Tunnel } from '../auth/egress.js';
 import type { ExecObserver } from '../auth/exec-plugin.js';
@@ -51,7 +51,7 @@ export interface ConnectionOptions {
   /** Where a pod's service account is; only tests have another. */
   readonly serviceAccountDirectory?: string;
   /** Only tests have others than the system's. */
-  readonly surroundings?: CredentialsSurroundings;
+  readonly dependencies?: CredentialsDependencies;
 }
 
 /** Is notified of every request, for metrics. */
@@ -75,26 +75,26 @@ export interface RequestObserver extends ExecObserver {
  */
 export async function connectToApi(options: ConnectionOptions): Promise<ApiConnection> {
   const { kubeconfig, context = '', master, egress = null, log } = options;
-  const surroundings = options.surroundings ?? systemSurroundings(log, options.clock);
+  const dependencies = options.dependencies ?? systemDependencies(log, options.clock);
   const serviceAccountDirectory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIRECTORY;
   const access = await resolveAccess({
     kubeconfig,
     context,
     master,
-    env: surroundings.env,
+    env: dependencies.env,
     egress,
     serviceAccountDirectory,
   });
   for (const warning of access.warnings) log.warn(`${access.origin}: ${warning}`);
-  const credentials = new Credentials(access, surroundings, options.observer ?? null);
+  const credentials = new Credentials(access, dependencies, options.observer ?? null);
   await credentials.check();
   const way = access.proxy;
-  const proxy = way?.type === 'tunnel' ? new Tunnel(way, surroundings) : way;
+  const proxy = way?.type === 'tunnel' ? new Tunnel(way, dependencies) : way;
   if (proxy instanceof Tunnel) await proxy.check();
   const proxyName = proxy instanceof Tunnel ? proxy.access.name : (proxy?.host ?? null);
   log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: proxyName });
   options.observer?.transportCreated();
-  return new HttpConnection(access, proxy, credentials, options, surroundings);
+  return new HttpConnection(access, proxy, credentials, options, dependencies);
 }
 
 interface Request {
@@ -125,7 +125,7 @@ class HttpConnection implements ApiConnection {
     private readonly proxy: Destination['proxy'],
     private readonly credentials: Credentials,
     private readonly options: ConnectionOptions,
-    { clock, wallClock }: CredentialsSurroundings,
+    { clock, wallClock }: CredentialsDependencies,
   ) {
     this.watches = new OpenWatches({
       clock,

@@ -5,7 +5,7 @@ import { TruncatedError } from '../codec/errors.js';
 import type { Codec } from '../codec/events.js';
 import type { ApiConnection, ApiQuery, ApiResponse } from '../connection.js';
 import { failureOfStatus, SourceFailure } from '../failure.js';
-import type { Surroundings } from '../timing.js';
+import type { Dependencies } from '../timing.js';
 import { Coalescer } from './coalescer.js';
 
 /** What decodes a response's body. */
@@ -37,17 +37,17 @@ export class ApiExchanger implements Exchanger {
   constructor(
     private readonly connection: ApiConnection,
     private readonly accept: string,
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
   ) {}
 
   async run<T>(exchange: Exchange<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    const guard = new SilenceGuard(this.surroundings, signal);
+    const guard = new SilenceGuard(this.dependencies, signal);
     try {
       const response = await this.connection.get(exchange.path, exchange.query, {
         accept: this.accept,
         signal: guard.signal,
-        headerTimeoutMs: this.surroundings.timing.headersMs,
+        headerTimeoutMs: this.dependencies.timing.headersMs,
       });
       return await this.read(exchange, response, guard);
     } catch (error) {
@@ -61,7 +61,7 @@ export class ApiExchanger implements Exchanger {
     const { status, contentType, retryAfterMs, body } = response;
     guard.heard();
     if (status !== 200) {
-      const text = await readStart(body, this.surroundings.clock, guard);
+      const text = await readStart(body, this.dependencies.clock, guard);
       throw failureOfStatus(status, codecOf(contentType)?.status(text) ?? null, retryAfterMs);
     }
     const codec = codecOf(contentType);
@@ -70,7 +70,7 @@ export class ApiExchanger implements Exchanger {
       throw new SourceFailure('rejected', `the answer is ${contentType === '' ? 'of no type' : contentType}`);
     }
     const decoder = exchange.open(codec);
-    const { clock } = this.surroundings;
+    const { clock } = this.dependencies;
     await consume(body, clock, guard, (chunk, receivedAt) => {
       decoder.push(chunk, receivedAt);
     });
@@ -151,10 +151,10 @@ class SilenceGuard {
   failure: SourceFailure | null = null;
 
   constructor(
-    private readonly surroundings: Surroundings,
+    private readonly dependencies: Dependencies,
     private readonly outer: AbortSignal,
   ) {
-    this.lastHeard = surroundings.clock.now();
+    this.lastHeard = dependencies.clock.now();
     this.cancel = this.arm();
     outer.addEventListener('abort', this.onAbort);
   }
@@ -164,7 +164,7 @@ class SilenceGuard {
   }
 
   heard(): void {
-    this.lastHeard = this.surroundings.clock.now();
+    this.lastHeard = this.dependencies.clock.now();
   }
 
   release(): void {
@@ -173,7 +173,7 @@ class SilenceGuard {
   }
 
   private arm(): () => void {
-    const { clock, timing } = this.surroundings;
+    const { clock, timing } = this.dependencies;
     return clock.callAt(this.lastHeard + timing.silenceMs, () => {
       this.check();
     });
@@ -181,7 +181,7 @@ class SilenceGuard {
 
   /** Bytes since the timer was set only move the time of the next look: no timer is touched for a chunk. */
   private check(): void {
-    const { clock, timing } = this.surroundings;
+    const { clock, timing } = this.dependencies;
     if (clock.now() - this.lastHeard < timing.silenceMs) {
       this.cancel = this.arm();
       return;

@@ -6,7 +6,7 @@ import type { SourceWriter } from '../../../state/writer.js';
 import type { ApiQuery } from '../connection.js';
 import { failureOf, SourceFailure, type FailureKind } from '../failure.js';
 import type { Resource } from '../resources.js';
-import { apiBackoff, type Surroundings } from '../timing.js';
+import { apiBackoff, type Dependencies } from '../timing.js';
 import { EventStream, type StreamListener } from './event-stream.js';
 import type { Exchanger } from './exchange.js';
 import type { Inventory } from './inventory.js';
@@ -22,7 +22,7 @@ export interface ReflectorOptions {
   /** Null: there is no observer of changes. */
   readonly tracing: SourceTracing | null;
   readonly log: Log;
-  readonly surroundings: Surroundings;
+  readonly dependencies: Dependencies;
   /** Unknown state is requested again after this time, in milliseconds. */
   readonly configSyncPeriodMs: number;
   /** Done before each request, on the same connection; must not reject. Answers in how many milliseconds it has to be done again; null: whenever it is. */
@@ -69,8 +69,8 @@ export class Reflector implements StreamListener {
   private uncertainUntil: number | null = null;
 
   constructor(private readonly options: ReflectorOptions) {
-    const { resource, exchanger, inventory, log, surroundings } = options;
-    this.backoff = apiBackoff(surroundings.timing, surroundings.random);
+    const { resource, exchanger, inventory, log, dependencies } = options;
+    this.backoff = apiBackoff(dependencies.timing, dependencies.random);
     this.trouble = new Trouble(resource.name, log);
     this.lister = new Lister(resource, exchanger, inventory);
   }
@@ -86,14 +86,14 @@ export class Reflector implements StreamListener {
   }
 
   status(): ResourceStatus {
-    const { resource, inventory, surroundings } = this.options;
+    const { resource, inventory, dependencies } = this.options;
     return {
       resource: resource.name,
       synced: this.synced,
       watching: this.watchingSince !== null,
       version: this.seen,
       objects: inventory.size,
-      sinceLastEventMs: this.lastEventAt === null ? null : surroundings.clock.now() - this.lastEventAt,
+      sinceLastEventMs: this.lastEventAt === null ? null : dependencies.clock.now() - this.lastEventAt,
       events: { ...this.events },
       lists: this.lists,
       watches: this.watches,
@@ -108,8 +108,8 @@ export class Reflector implements StreamListener {
   }
 
   listed(version: string, uncertain: boolean): void {
-    const { resource, inventory, tracing, surroundings, configSyncPeriodMs, settled } = this.options;
-    const now = surroundings.clock.now();
+    const { resource, inventory, tracing, dependencies, configSyncPeriodMs, settled } = this.options;
+    const now = dependencies.clock.now();
     this.lists++;
     this.streamedAttempts = 0;
     this.uncertainUntil = uncertain ? now + configSyncPeriodMs : null;
@@ -121,19 +121,19 @@ export class Reflector implements StreamListener {
   }
 
   advanced(version: string): void {
-    this.lastEventAt = this.options.surroundings.clock.now();
+    this.lastEventAt = this.options.dependencies.clock.now();
     this.version = version;
     this.seen = version;
   }
 
   private async run(): Promise<void> {
-    const { surroundings, settled } = this.options;
+    const { dependencies, settled } = this.options;
     const { signal } = this.stopper;
     while (!this.stopping()) {
       const delay = await this.turn();
       if (this.stopping()) return;
       settled(this.synced);
-      if (delay > 0) await sleep(delay, surroundings.clock, signal);
+      if (delay > 0) await sleep(delay, dependencies.clock, signal);
     }
   }
 
@@ -143,7 +143,7 @@ export class Reflector implements StreamListener {
 
   /** One request, and what comes of it. Returns how long to wait before the next, in milliseconds. Never rejects. */
   private async turn(): Promise<number> {
-    const { clock } = this.options.surroundings;
+    const { clock } = this.options.dependencies;
     const againMs = await this.options.before(this.stopper.signal);
     this.mostSeconds = againMs === null ? Infinity : Math.max(1, Math.ceil(againMs / 1000));
     this.turnAt = clock.now();
@@ -166,14 +166,14 @@ export class Reflector implements StreamListener {
 
   /** Whether the watch that ended lived long enough to prove that the trouble before it is over. */
   private provenHealthy(): boolean {
-    const { clock, timing } = this.options.surroundings;
+    const { clock, timing } = this.options.dependencies;
     const healthy = this.watchingSince !== null && clock.now() - this.watchingSince >= timing.healthyMs;
     if (healthy) this.backoff.reset();
     return healthy;
   }
 
   private mayStream(): boolean {
-    return this.streamedAttempts < MAX_STREAMED_ATTEMPTS && this.options.surroundings.clock.now() >= this.streamingFrom;
+    return this.streamedAttempts < MAX_STREAMED_ATTEMPTS && this.options.dependencies.clock.now() >= this.streamingFrom;
   }
 
   private async list(): Promise<void> {
@@ -195,7 +195,7 @@ export class Reflector implements StreamListener {
     } catch (error) {
       const failure = failureOf(error);
       if (this.version !== null || failure.kind !== 'rejected') throw failure;
-      const { clock } = this.options.surroundings;
+      const { clock } = this.options.dependencies;
       this.streamingFrom = clock.now() + this.options.configSyncPeriodMs;
       this.options.log.info(2, `The API server does not stream lists, so they are asked for: ${failure.message}`, {
         resource: this.options.resource.name,
@@ -212,8 +212,8 @@ export class Reflector implements StreamListener {
   }
 
   private stream(query: ApiQuery, initial: boolean): Promise<void> {
-    const { resource, exchanger, inventory, writer, tracing, surroundings } = this.options;
-    const { timing, random } = surroundings;
+    const { resource, exchanger, inventory, writer, tracing, dependencies } = this.options;
+    const { timing, random } = dependencies;
     const seconds = Math.min(this.mostSeconds, Math.round(timing.watchSeconds * (1 + random())));
     this.watches++;
     return exchanger.run(
@@ -228,7 +228,7 @@ export class Reflector implements StreamListener {
         },
         open: (codec) => {
           if (!initial) this.trouble.over();
-          this.watchingSince = surroundings.clock.now();
+          this.watchingSince = dependencies.clock.now();
           return new EventStream(codec, { resource, inventory, writer, tracing, listener: this, initial });
         },
       },
@@ -244,7 +244,7 @@ export class Reflector implements StreamListener {
     if (failure.kind === 'expired' && this.mayRestart()) return 0;
     const delay = this.backoff.next();
     if (failure.retryAfterMs === null || failure.retryAfterMs === 0) return delay;
-    const { timing, random } = this.options.surroundings;
+    const { timing, random } = this.options.dependencies;
     return Math.min(failure.retryAfterMs, timing.retryAfterMaxMs) * (1 + RETRY_AFTER_JITTER * random());
   }
 
@@ -253,7 +253,7 @@ export class Reflector implements StreamListener {
    * waiting longer for having waited would only keep the node behind. Not more often than the longest backoff, in case it repeats the answer.
    */
   private mayRestart(): boolean {
-    const { clock, timing } = this.options.surroundings;
+    const { clock, timing } = this.options.dependencies;
     const now = clock.now();
     if (now - this.restartedAt < timing.backoffMaxMs) return false;
     this.restartedAt = now;

@@ -3,7 +3,7 @@ import type { Log } from '../../../base/log.js';
 import type { SourceWriter } from '../../../state/writer.js';
 import { failureOf, type FailureKind } from '../failure.js';
 import { SERVICE_CIDRS } from '../resources.js';
-import { apiBackoff, type Surroundings } from '../timing.js';
+import { apiBackoff, type Dependencies } from '../timing.js';
 import type { Exchanger } from './exchange.js';
 import type { Inventory } from './inventory.js';
 import { Lister } from './lister.js';
@@ -18,7 +18,7 @@ export interface ServiceCIDRListOptions {
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
   readonly log: Log;
-  readonly surroundings: Surroundings;
+  readonly dependencies: Dependencies;
   readonly configSyncPeriodMs: number;
 }
 
@@ -41,9 +41,9 @@ export class ServiceCIDRList {
   private completed = false;
 
   constructor(private readonly options: ServiceCIDRListOptions) {
-    const { exchanger, inventory, log, surroundings } = options;
+    const { exchanger, inventory, log, dependencies } = options;
     this.lister = new Lister(SERVICE_CIDRS, exchanger, inventory);
-    this.backoff = apiBackoff(surroundings.timing, surroundings.random);
+    this.backoff = apiBackoff(dependencies.timing, dependencies.random);
     this.trouble = new Trouble(SERVICE_CIDRS.name, log);
   }
 
@@ -52,17 +52,17 @@ export class ServiceCIDRList {
    * milliseconds it wants to be called again, where nothing is known for want of an answer; null: whenever it is.
    */
   async refresh(signal: AbortSignal): Promise<number | null> {
-    const { clock } = this.options.surroundings;
+    const { clock } = this.options.dependencies;
     if (clock.now() >= this.nextAt) await this.attempt(signal);
     return this.unanswered ? Math.max(0, this.nextAt - clock.now()) : null;
   }
 
   private async attempt(signal: AbortSignal): Promise<void> {
-    const { surroundings, configSyncPeriodMs } = this.options;
+    const { dependencies, configSyncPeriodMs } = this.options;
     try {
       await this.list(signal);
       this.backoff.reset();
-      this.nextAt = surroundings.clock.now() + configSyncPeriodMs;
+      this.nextAt = dependencies.clock.now() + configSyncPeriodMs;
     } catch (error) {
       if (!signal.aborted) this.fail(error);
     }
@@ -72,14 +72,14 @@ export class ServiceCIDRList {
   }
 
   status(): ResourceStatus {
-    const { inventory, surroundings } = this.options;
+    const { inventory, dependencies } = this.options;
     return {
       resource: SERVICE_CIDRS.name,
       synced: this.synced,
       watching: false,
       version: this.seen,
       objects: inventory.size,
-      sinceLastEventMs: this.lastListAt === null ? null : surroundings.clock.now() - this.lastListAt,
+      sinceLastEventMs: this.lastListAt === null ? null : dependencies.clock.now() - this.lastListAt,
       events: noEvents(),
       lists: this.lists,
       watches: 0,
@@ -98,22 +98,22 @@ export class ServiceCIDRList {
     this.synced = true;
     this.unanswered = false;
     this.absent = false;
-    this.lastListAt = this.options.surroundings.clock.now();
+    this.lastListAt = this.options.dependencies.clock.now();
     this.trouble.over();
   }
 
   private fail(error: unknown): void {
-    const { surroundings, configSyncPeriodMs, log } = this.options;
+    const { dependencies, configSyncPeriodMs, log } = this.options;
     const failure = failureOf(error);
     this.unanswered = !this.synced && PASSING.has(failure.kind);
     if (failure.kind === 'missing' && !this.synced) {
       if (!this.absent) log.info(2, 'The API server has no ServiceCIDRs');
       this.absent = true;
-      this.nextAt = surroundings.clock.now() + configSyncPeriodMs;
+      this.nextAt = dependencies.clock.now() + configSyncPeriodMs;
       return;
     }
     if (failure.kind === 'ahead') this.lister.startAgain();
     this.trouble.report(failure);
-    this.nextAt = surroundings.clock.now() + (failure.retryAfterMs ?? this.backoff.next());
+    this.nextAt = dependencies.clock.now() + (failure.retryAfterMs ?? this.backoff.next());
   }
 }

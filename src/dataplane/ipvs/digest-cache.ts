@@ -1,5 +1,5 @@
 /** Objects of one kind in the kernel, in the form in which they are compared. */
-export interface Matter<Key> {
+export interface DigestSource<Key> {
   /** Another value after every change of what the kernel is known to hold of it. */
   version(key: Key): unknown;
   /** A number for each, the same as long as the kernel holds the same; NaN: it has to be listed. */
@@ -9,10 +9,10 @@ export interface Matter<Key> {
 }
 
 /** Remembers by which digest each object was seen to be right, and lists those that have another. */
-export class Seen<Key> {
+export class DigestCache<Key> {
   private readonly seen = new Map<Key, { readonly version: unknown; readonly digest: number }>();
 
-  constructor(private readonly matter: Matter<Key>) {}
+  constructor(private readonly source: DigestSource<Key>) {}
 
   /** Forgets all but these. */
   keep(keys: ReadonlyMap<Key, unknown>): void {
@@ -20,10 +20,10 @@ export class Seen<Key> {
   }
 
   async differ(keys: readonly Key[]): Promise<boolean> {
-    const { matter, seen } = this;
+    const { source, seen } = this;
     if (keys.length === 0) return false;
-    const versions = keys.map((key) => matter.version(key));
-    const digests = await matter.digests(keys);
+    const versions = keys.map((key) => source.version(key));
+    const digests = await source.digests(keys);
     const now = keys.map((key, index) => ({ key, version: versions[index], digest: digests[index] ?? NaN }));
     const unsure = now.filter(({ key, version, digest }) => {
       const before = seen.get(key);
@@ -31,9 +31,9 @@ export class Seen<Key> {
     });
     if (unsure.length === 0) return false;
     const unsureKeys = unsure.map(({ key }) => key);
-    if (await matter.differ(unsureKeys)) return true;
+    if (await source.differ(unsureKeys)) return true;
     // The listing has this digest only if the object was not changed in between.
-    const after = await matter.digests(unsureKeys);
+    const after = await source.digests(unsureKeys);
     for (const [index, { key, version, digest }] of unsure.entries())
       if (after[index] === digest) seen.set(key, { version, digest });
     return false;

@@ -1,11 +1,11 @@
 // What is to take a share of the time, and what holds it up for once.
 import t from 'tap';
-import { Turns } from '../../src/dataplane/turns.js';
+import { TimeBudget } from '../../src/dataplane/time-budget.js';
 
-/** Turns of a hundredth of the time, and after how much of it each is due again. */
+/** TimeBudget of a hundredth of the time, and after how much of it each is due again. */
 class Scene {
   private time = 1000;
-  private readonly turns = new Turns(() => this.time, 0.01);
+  private readonly budget = new TimeBudget(() => this.time, 0.01);
 
   /** @returns milliseconds from the end of one that takes so long to the next. */
   async take(milliseconds: number, fails = false): Promise<number> {
@@ -13,9 +13,9 @@ class Scene {
       this.time += milliseconds;
       return fails ? Promise.reject(new Error('no')) : Promise.resolve();
     };
-    await this.turns.take(work).catch(() => undefined);
+    await this.budget.take(work).catch(() => undefined);
     const ended = this.time;
-    while (!this.turns.isDue) this.time++;
+    while (!this.budget.isDue) this.time++;
     return this.time - ended;
   }
 }

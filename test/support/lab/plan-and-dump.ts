@@ -6,7 +6,7 @@ import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { loadAddon } from '../../../src/native/load.js';
 
 /** What is to be and what is, in the same terms. */
-export interface Contents {
+export interface PlanAndDump {
   readonly plan: string;
   readonly dump: string;
   /** What was wrong with the manifests. */
@@ -16,7 +16,7 @@ export interface Contents {
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** What `pointsman plan` and `pointsman dump` print, by the arguments of a command line without the command. */
-export async function contents(argv: readonly string[]): Promise<Contents> {
+export async function planAndDump(argv: readonly string[]): Promise<PlanAndDump> {
   const loaded = loadCommand(['dump', ...argv], systemFiles);
   if (loaded.command !== 'dump') throw new Error(`not for dump: ${argv.join(' ')}`);
   const [planned, held] = await Promise.all([

@@ -42,7 +42,7 @@ export interface Everything {
 }
 
 /** Collects what is checked together, wherever it is from. */
-export class Contents {
+export class CheckedInput {
   readonly #documents: Document[] = [];
   readonly #findings: Finding[] = [];
   readonly #unreadable: string[] = [];

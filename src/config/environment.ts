@@ -6,7 +6,7 @@ import {
   readsServer,
   type IptablesFlavorChoice,
   type ManifestsSource,
-  type Surroundings,
+  type Environment,
 } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
@@ -25,13 +25,13 @@ import { readTelemetry, unusedTelemetry } from './telemetry.js';
 const MAX_SOCKET_PATH_BYTES = 99;
 
 interface SurroundingsRead {
-  readonly value: Omit<Surroundings, 'kubeNetwork'>;
+  readonly value: Omit<Environment, 'kubeNetwork'>;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /** What the configuration needs beside its document: the node's name, and what only flags say. */
-export function readSurroundings(
+export function readEnvironment(
   line: CommandLine,
   document: KubeProxyConfiguration,
   files: ConfigFiles,

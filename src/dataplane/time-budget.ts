@@ -1,5 +1,5 @@
 /** When something may be done again that is to take a share of the time. */
-export class Turns {
+export class TimeBudget {
   private dueAt = -Infinity;
   private tookBefore = Infinity;
 

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.js';
 
 /** A sleep that can be cut short, also by a ring that came before it. */
-export class Alarm {
+export class PollTimer {
   private cancel = (): void => undefined;
   private wake: (() => void) | null = null;
   /** When to wake at the latest, on the system's clock. */

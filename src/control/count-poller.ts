@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
-import { Turns } from '../dataplane/turns.js';
+import { TimeBudget } from '../dataplane/time-budget.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 
-export interface CollectorParts {
+export interface CountPollerParts {
   /** What is taken the first time was there before. */
   readonly take: () => Promise<void>;
   readonly tables: readonly Pick<ForwardingTable, 'counts'>[];
@@ -20,8 +20,8 @@ const INTERVAL_MS = 30_000;
 const SHARE = 0.01;
 
 /** Takes what the kernel has counted of Services: when a client asks, and now and then. */
-export class Collector {
-  private readonly turns: Turns;
+export class CountPoller {
+  private readonly budget: TimeBudget;
   private pass: Promise<void> | null = null;
   private cancel: (() => void) | null = null;
   private stopped = false;
@@ -30,9 +30,9 @@ export class Collector {
   private planned = false;
   private failure: string | null = null;
 
-  constructor(private readonly parts: CollectorParts) {
+  constructor(private readonly parts: CountPollerParts) {
     const { clock } = parts;
-    this.turns = new Turns(() => clock.now(), SHARE);
+    this.budget = new TimeBudget(() => clock.now(), SHARE);
   }
 
   /** Resolves when what was there before is known. Never rejects. */
@@ -49,8 +49,8 @@ export class Collector {
 
   /** What was counted by now has been taken, unless the last look is so recent that another would cost more than its share. Never rejects. */
   async collect(): Promise<void> {
-    if (this.pass === null && (!this.turns.isDue || this.stopped || !this.isPlanned())) return;
-    await this.look(() => this.turns.take(() => this.parts.take()));
+    if (this.pass === null && (!this.budget.isDue || this.stopped || !this.isPlanned())) return;
+    await this.look(() => this.budget.take(() => this.parts.take()));
   }
 
   private look(take: () => Promise<void>): Promise<void> {
