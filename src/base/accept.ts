@@ -1,5 +1,5 @@
 /** One entry of an Accept header. */
-export interface MediaRange {
+interface MediaRange {
   /** `type/subtype` in lower case; either may be `*`. */
   readonly type: string;
   /** Parameters other than q, names in lower case. */

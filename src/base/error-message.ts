@@ -3,15 +3,6 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What an attempt gives, or why it fails. */
-export function resultOrMessage<Result>(attempt: () => Result): Result | string {
-  try {
-    return attempt();
-  } catch (error) {
-    return messageOf(error);
-  }
-}
-
 /** What an error of the system or of Node's is known by, such as ENOENT; null when it has no code. */
 export function errorCode(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;

@@ -1,4 +1,24 @@
-import { addressLength, parseAddressBytes, type Family } from './ip.js';
+import { packedKey } from './endpoint-list.js';
+import { addressBytes, addressFromBytes, addressLength, parseAddressBytes, type Family, type IPAddress } from './ip.js';
+
+/** An address's bytes in network order, one character each. */
+export type PackedAddress = string;
+
+export function packedAddress(address: IPAddress): PackedAddress {
+  const bytes = addressBytes(address);
+  return packedKey(bytes, 0, bytes.length);
+}
+
+/** The bytes of an IPv4 address; any four of them are one. */
+const octets = new Uint8Array(4);
+
+/** The inverse of {@link packedAddress}. */
+export function unpackAddress(packed: PackedAddress): IPAddress {
+  if (packed.length !== octets.length) return addressFromBytes(Buffer.from(packed, 'latin1'));
+  // A listing has thousands, and a Buffer for each costs more than all else.
+  for (let index = 0; index < octets.length; index++) octets[index] = packed.charCodeAt(index);
+  return addressFromBytes(octets);
+}
 
 /**
  * Writes the 4 or 16 bytes of an address, in network order, to `target` at `offset`. False, and nothing written, when the text is no

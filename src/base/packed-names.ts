@@ -6,7 +6,7 @@
 /** What {@link PackedNames} made; empty: none has a name. */
 export type NamesText = string;
 
-export const MOST_NAME_BYTES = 253;
+const MOST_NAME_BYTES = 253;
 const NEWLINE = 0x0a;
 
 /** Packs names while they come in, from their bytes. One is filled again and again. */

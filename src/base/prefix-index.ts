@@ -9,10 +9,6 @@ export class PrefixIndex<T> {
     for (const [prefix, value] of entries) this.add(prefix, value);
   }
 
-  get size(): number {
-    return this.#values.size;
-  }
-
   add(prefix: IPPrefix, value: T): void {
     this.#values.set(prefix, value);
     this.#lengths.add(prefixLength(prefix));

@@ -3,7 +3,7 @@ import type { PeerCertificate } from 'node:tls';
 import { parseAddress } from './ip.js';
 
 /** What a TLS client needs to reach the intended server and no other. */
-export interface ServerIdentity {
+interface ServerIdentity {
   /** Sent in the handshake; empty for an address, which is no server name (RFC 6066 §3). */
   readonly servername: string;
   readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined;

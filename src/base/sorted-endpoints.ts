@@ -56,7 +56,7 @@ export function withChanges(list: EndpointList, gone: readonly string[], come: r
 }
 
 /** What one sorted run of endpoints has and another has not, as offsets into each. */
-export interface SortedDifference {
+interface SortedDifference {
   readonly gone: readonly number[];
   readonly come: readonly number[];
 }

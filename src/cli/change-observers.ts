@@ -12,7 +12,7 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import type { Attempts } from './attempts.js';
 
-export interface ChangeObserversParts {
+interface ChangeObserversParts {
   /** In force. */
   readonly config: () => Config;
   readonly sources: Pick<Sources, 'versionOf'>;

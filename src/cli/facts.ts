@@ -1,5 +1,5 @@
 /** A line of `plan` or `dump` taken apart. */
-export interface Fact {
+interface Fact {
   readonly family: string;
   readonly subject: string;
   /** Of a frontend; null: it is about something else. */

@@ -6,7 +6,7 @@ import type { Host, KernelSettings } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 
-export interface KeptValuesParts {
+interface KeptValuesParts {
   readonly host: Host;
   /** What the configuration in force asks for. */
   readonly settings: () => KernelSettings;

@@ -58,7 +58,7 @@ const START = 'StartKubeProxy';
 /** How long a process that ends for a reason tries to say so. */
 const LAST_WORDS_MS = 2000;
 
-export interface NodeProxyOptions {
+interface NodeProxyOptions {
   readonly loaded: Loaded;
   readonly machine: Machine;
   /** At the start. */

@@ -13,7 +13,7 @@ import type {
 
 const HEADER = ['SERVICE', 'TYPE', 'ADDRESS', 'PORTS', 'ENDPOINTS', 'PROBLEMS'];
 
-export const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
+const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
   unplanned: 'cannot be planned',
   quarantined: 'refused by the kernel',
   conflict: 'in conflict',

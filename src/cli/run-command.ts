@@ -18,7 +18,7 @@ export type ReportedNodes = Pick<
 export type NodeQuestion = Omit<Loaded<'explain'>, keyof Loaded<'run'>> & { readonly kubeconfig: string };
 
 /** What commands need of the program. */
-export interface CommandParts {
+interface CommandParts {
   readonly machine: () => Promise<Machine>;
   readonly host: () => Promise<Host>;
   readonly write: (text: string) => Promise<void>;

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-export type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGBREAK' | 'SIGHUP';
+type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGBREAK' | 'SIGHUP';
 
 /** Windows knows no SIGTERM; there a console that is interrupted or closed is what ends a process. */
 const SIGNALS: readonly EndSignal[] =

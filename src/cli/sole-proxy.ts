@@ -17,12 +17,12 @@ const ANSWER_MS = 1000;
 const LONGEST_MODE = 16;
 
 /** The only proxy of this network namespace. */
-export interface SoleProxy {
+interface SoleProxy {
   readonly release: () => Promise<void>;
 }
 
 /** Another proxy serves it. */
-export interface OtherProxy {
+interface OtherProxy {
   readonly other: string;
 }
 

@@ -14,7 +14,7 @@ import type { AcknowledgedSync, Commit } from '../observe/cycle-observer.js';
 import type { ObjectKey } from '../state/rows.js';
 import type { Attempts } from './attempts.js';
 
-export interface TelemetryParts {
+interface TelemetryParts {
   readonly config: TelemetryConfig;
   readonly conntrack: Pick<ConntrackAddon, 'conntrackCount'>;
   readonly families: readonly RefusingFamily[];

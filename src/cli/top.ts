@@ -10,7 +10,7 @@ import { AskError } from './ask-error.js';
 import { columns } from './print-services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'top' }>;
-export type TopOrder = 'connections' | 'bytes' | 'refused';
+type TopOrder = 'connections' | 'bytes' | 'refused';
 
 /** What went through a Service port or to one of its endpoints, per second. */
 export interface TopRow {
@@ -57,7 +57,7 @@ async function take({ config, endpoints }: Asked): Promise<Sample> {
 }
 
 /** Sums since the process counts, by Service port and endpoint. */
-export function rowsOf(services: readonly ServiceTraffic[], withEndpoints: boolean): ReadonlyMap<string, TopRow> {
+function rowsOf(services: readonly ServiceTraffic[], withEndpoints: boolean): ReadonlyMap<string, TopRow> {
   const rows = services.flatMap(({ service, port, protocol, endpoints, refused, ...sum }): readonly TopRow[] => {
     const servicePort = `${service}${port === '' ? '' : `:${port}`}/${protocol}`;
     const packets = refused.reduce((all, each) => all + each.packets, 0);

@@ -111,7 +111,7 @@ async function compare(
 }
 
 /** Whether what became of the packet is what was said. */
-export function agreesWith(explanation: ExplainedPacket, connection: TracedConnection): boolean {
+function agreesWith(explanation: ExplainedPacket, connection: TracedConnection): boolean {
   const { verdict, observations } = explanation;
   const { outcome, endpoint, lost } = connection;
   // A rule took it that the kernel does not report.

@@ -16,7 +16,7 @@ import { Spans } from '../observe/traces/spans.js';
 import type { ProcessTracing } from '../observe/tracing.js';
 
 /** A `TracingConfiguration`. */
-export interface TracingSettings {
+interface TracingSettings {
   readonly endpoint: string;
   /** Of so many traces in a million all spans are sent; null: of none that begins here. */
   readonly samplingRatePerMillion: number | null;
@@ -25,7 +25,7 @@ export interface TracingSettings {
 /** Where a collector on the same node listens. */
 const DEFAULT_ENDPOINT = 'localhost:4317';
 
-export interface TracingOptions {
+interface TracingOptions {
   /** A `TracingConfiguration`. */
   readonly file: string;
   readonly config: Pick<Config, 'nodeName' | 'mode'>;

@@ -20,13 +20,13 @@ export interface CommandSpec {
   readonly exits: ExitStatuses;
 }
 
-export interface Example {
+interface Example {
   readonly line: string;
   readonly says: string;
 }
 
 /** What each exit status means; null: it does not happen. */
-export interface ExitStatuses {
+interface ExitStatuses {
   readonly 0: string;
   readonly 1: string | null;
   readonly 2: string | null;

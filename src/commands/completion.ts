@@ -3,7 +3,7 @@ import type { Flag } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof SHELLS)[number];
+type Shell = (typeof SHELLS)[number];
 
 /** What a command line may have: of a command, or of the proxy itself. */
 interface Completed {

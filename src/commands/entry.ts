@@ -15,7 +15,7 @@ import { commandNamed, COMMANDS } from './table.js';
 import { usageLine } from './usage.js';
 
 /** What a command about commands prints, and its exit status. */
-export interface About {
+interface About {
   readonly stdout: string;
   readonly stderr: string;
   readonly status: 0 | 2;

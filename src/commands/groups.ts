@@ -2,7 +2,7 @@ import type { Flag } from '../config/flag.js';
 import { FLAGS } from '../config/flag-table.js';
 
 /** Flags of the proxy that are about one thing. */
-export interface FlagGroup {
+interface FlagGroup {
   readonly title: string;
   readonly flags: readonly Flag[];
 }

@@ -79,7 +79,7 @@ function printExit(status: number, means: string | null): readonly string[] {
   return means === null ? [] : columns(`  ${status}`, means, 5);
 }
 
-export function printFlag(flag: Flag): readonly string[] {
+function printFlag(flag: Flag): readonly string[] {
   return columns(`  ${flagNames(flag)}`, describeFlag(flag), FLAG_COLUMN);
 }
 

@@ -13,7 +13,7 @@ export interface ClientCertificateConfig {
   readonly isRotated: boolean;
 }
 
-export interface ClientCertificateFlags {
+interface ClientCertificateFlags {
   /** Null: it is left to the author of the kubeconfig. */
   readonly value: ClientCertificateConfig | null;
   readonly problems: readonly string[];

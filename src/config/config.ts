@@ -184,7 +184,7 @@ export interface KernelspaceConfig {
 }
 
 /** Kernel settings to make at start; 0 leaves the kernel's own. */
-export interface ConntrackSettings {
+interface ConntrackSettings {
   /** Table size per CPU core. */
   readonly maxPerCore: number;
   /** Least table size; 0 without `maxPerCore`. */

@@ -6,7 +6,7 @@ import type { FlagName } from './flag-table.js';
 import { settingOf, type CommandLine } from './flags.js';
 
 /** Longer than any client waits for the first answer to its first packets. */
-export const MOST_RETRY_SECONDS = 60;
+const MOST_RETRY_SECONDS = 60;
 
 const FLAGS = ['connect-retry', 'dns-retry'] as const satisfies readonly FlagName[];
 

@@ -442,5 +442,3 @@ export interface KubeProxyConfiguration extends ValueOf<typeof KUBE_PROXY> {
 
 export type Logging = KubeProxyConfiguration['logging'];
 export type IpvsSection = KubeProxyConfiguration['ipvs'];
-export type ConntrackSection = KubeProxyConfiguration['conntrack'];
-export type SyncPeriods = Pick<KubeProxyConfiguration['nftables'], 'syncPeriod' | 'minSyncPeriod'>;

@@ -30,7 +30,7 @@ export class ConfigError extends Error {
 /** A command, or the program without one. */
 export type UsageOf = CommandName | 'pointsman';
 
-export type ConfigErrorCode = 'CONFIG_USAGE' | 'CONFIG_READ' | 'CONFIG_DECODE' | 'CONFIG_INVALID';
+type ConfigErrorCode = 'CONFIG_USAGE' | 'CONFIG_READ' | 'CONFIG_DECODE' | 'CONFIG_INVALID';
 
 /** A file of a million wrong entries shall not produce a megabyte of message. */
 const MAX_SHOWN = 50;

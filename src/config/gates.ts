@@ -43,7 +43,7 @@ const ACTING = [
   'LoggingBetaOptions',
 ] as const;
 
-export type GateName = (typeof ACTING)[number];
+type GateName = (typeof ACTING)[number];
 
 type GateSettings = Readonly<Record<string, boolean>>;
 

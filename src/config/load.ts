@@ -211,7 +211,7 @@ function ofProxy(command: Command, line: CommandLine, loaded: Loaded): LoadedCon
 }
 
 /** What a command line comes to, beside the configuration. */
-export type ReadSettings = (command: Command, line: CommandLine, loaded: Loaded) => LoadedConfig;
+type ReadSettings = (command: Command, line: CommandLine, loaded: Loaded) => LoadedConfig;
 
 export type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;
 

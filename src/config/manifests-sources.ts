@@ -6,7 +6,7 @@ import { listFlag, type CommandLine } from './flags.js';
 import { OriginSettings } from './origin-settings.js';
 
 /** What the flags say about where to read objects from. */
-export interface ManifestsFlags {
+interface ManifestsFlags {
   readonly sources: readonly ManifestsSource[];
   /** Never with a value, which may be a credential. */
   readonly problems: readonly string[];

@@ -3,7 +3,7 @@ import type { ProxyMode } from './effective.js';
 import type { Report } from './tables/report.js';
 
 /** Something that a mode has in kernels of a release and later ones. */
-export interface KernelNeed {
+interface KernelNeed {
   readonly mode: ProxyMode;
   readonly release: KernelRelease;
   /** `error`: it does not work without. */

@@ -26,7 +26,7 @@ export interface AuthenticationConfig {
 }
 
 /** Times in milliseconds. */
-export interface AuthorizationConfig {
+interface AuthorizationConfig {
   readonly mode: AuthorizationMode;
   /** Path of an `AuthorizationConfiguration`, which says it all in place of the rest; null: none. */
   readonly file: string | null;
@@ -36,7 +36,7 @@ export interface AuthorizationConfig {
 }
 
 const AUTHORIZATION_MODES = ['AlwaysAllow', 'Webhook'] as const;
-export type AuthorizationMode = (typeof AUTHORIZATION_MODES)[number];
+type AuthorizationMode = (typeof AUTHORIZATION_MODES)[number];
 
 export interface TlsConfig {
   readonly pair: PairFiles | null;
@@ -54,7 +54,7 @@ export interface PairFiles {
 }
 
 /** For clients that ask for one of these names. */
-export interface NamedPair extends PairFiles {
+interface NamedPair extends PairFiles {
   /** In lower case, `*.` before those that stand for more; empty: those of the certificate. */
   readonly names: readonly string[];
 }
@@ -65,7 +65,7 @@ const VERSIONS = {
   VersionTLS12: 'TLSv1.2',
   VersionTLS13: 'TLSv1.3',
 } as const;
-export type TlsVersion = (typeof VERSIONS)[keyof typeof VERSIONS];
+type TlsVersion = (typeof VERSIONS)[keyof typeof VERSIONS];
 
 /** In TLS 1.3 all are on unless some are named, as in Go none can be switched off. */
 const TLS13_SUITES = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'] as const;
@@ -127,7 +127,7 @@ const WEBHOOK_FLAGS = [
   'authorization-webhook-cache-unauthorized-ttl',
 ] as const satisfies readonly FlagName[];
 
-export interface SecuredFlags {
+interface SecuredFlags {
   /** Null: plain HTTP, open to all clients. */
   readonly value: SecuredConfig | null;
   readonly problems: readonly string[];

@@ -10,7 +10,7 @@ import type { Report } from './tables/report.js';
 import { checkSettings, refused } from './tables/settings.js';
 
 const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
-export type LocalMode = (typeof LOCAL_MODES)[number];
+type LocalMode = (typeof LOCAL_MODES)[number];
 
 export function isLocalMode(text: string): text is LocalMode {
   return LOCAL_MODES.some((mode) => mode === text);

@@ -21,7 +21,7 @@ const ALWAYS_WRITTEN = [
 ] as const;
 
 /** A document without zeros that mean nothing. */
-export interface Meant {
+interface Meant {
   readonly mapping: Mapping;
   /** Paths of zeros that were taken for unset where the user may have meant them. */
   readonly ambiguous: readonly string[];

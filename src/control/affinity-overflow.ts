@@ -10,13 +10,13 @@ import type { FrontendKey } from '../plan/types.js';
 import { CountPoller } from './count-poller.js';
 
 /** Rules in force, and the plan that says whose they are. */
-export interface RememberingFamily {
+interface RememberingFamily {
   readonly table: Pick<ForwardingTable, 'family' | 'frontend' | 'counts'>;
   /** Another one from the moment that another mode is in force. */
   readonly dataplane: Pick<FamilyDataplane, 'unremembered'>;
 }
 
-export interface AffinityOverflowParts {
+interface AffinityOverflowParts {
   readonly families: readonly RememberingFamily[];
   readonly metrics: Pick<ProxyMetrics, 'unremembered'>;
   readonly log: Log;

@@ -19,7 +19,7 @@ export type ConfigOutcome =
   /** They are invalid or cannot be read. What was in force stays. */
   | { readonly type: 'refused'; readonly error: ConfigError };
 
-export interface ConfigWatchOptions {
+interface ConfigWatchOptions {
   /** The process's own arguments, with which files are loaded again. */
   readonly argv: readonly string[];
   /** What is in force, which changed files are compared with. */
@@ -33,7 +33,7 @@ export interface ConfigWatchOptions {
 }
 
 /** In milliseconds. */
-export interface ConfigWatchTiming {
+interface ConfigWatchTiming {
   /** Between looks at the files, for what no event reported: links that lead elsewhere, network filesystems. */
   readonly pollMs: number;
   /** How long files must have stayed the same: who writes in place empties a file first. */

@@ -28,7 +28,7 @@ interface Held {
   reported: boolean;
 }
 
-export interface ConflictReportsOptions {
+interface ConflictReportsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly events: EventRecorder;

@@ -4,7 +4,7 @@ import type { Log } from '../base/log.js';
 import { TimeBudget } from '../dataplane/time-budget.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 
-export interface CountPollerParts {
+interface CountPollerParts {
   /** What is taken the first time was there before. */
   readonly take: () => Promise<void>;
   readonly tables: readonly Pick<ForwardingTable, 'counts'>[];

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js';
 import type { Family } from '../base/ip.js';
 import type { ForeignChange } from '../dataplane/contract.js';
 
-export interface DriftOptions {
+interface DriftOptions {
   readonly clock: Clock;
   /** Asks for a run of the loop at once. */
   readonly check: () => void;

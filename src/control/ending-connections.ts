@@ -8,19 +8,13 @@ import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
 import type { CycleObserver } from '../observe/cycle-observer.js';
-import {
-  Departures,
-  MOST_DEPARTURES,
-  unpackAddress,
-  type Departure,
-  type PackedAddress,
-  type ResetSettings,
-} from '../plan/departures.js';
+import { Departures, MOST_DEPARTURES, type Departure, type ResetSettings } from '../plan/departures.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey, ObjectKey } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
+import { unpackAddress, type PackedAddress } from '../base/pack-address.js';
 
 /** Clients that are asked at a time. Between two batches others have their turn at the kernel. */
 const BATCH = 250;
@@ -42,7 +36,7 @@ export type EndingFlowsKernel = Pick<
   'conntrackListTranslated' | 'conntrackDelete' | 'conntrackChallenge'
 >;
 
-export interface EndingConnectionsParts {
+interface EndingConnectionsParts {
   readonly table: ForwardingTable;
   readonly snapshot: Snapshot;
   readonly settings: () => ResetSettings;
@@ -59,7 +53,7 @@ export interface EndingConnectionsParts {
 }
 
 /** What was reset of one family since the process began. */
-export interface ResetCounts {
+interface ResetCounts {
   readonly connections: number;
   /** Departed endpoints that had connections. */
   readonly endpoints: number;

@@ -25,7 +25,7 @@ export interface AttemptsSeen {
   readonly silent: readonly AttemptTally[];
 }
 
-export interface EndpointAttemptsParts {
+interface EndpointAttemptsParts {
   /** Of the mode in force. */
   readonly open: OpenMode['attempts'];
   readonly log: Log;

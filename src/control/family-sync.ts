@@ -36,7 +36,7 @@ export interface HealthChecks {
   sync(families: readonly FamilyHealthChecks[]): Promise<void>;
 }
 
-export interface FamilySyncParts {
+interface FamilySyncParts {
   readonly table: ForwardingTable;
   /** Of the mode in force. */
   readonly dataplane: FamilyDataplane;

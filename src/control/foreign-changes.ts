@@ -5,7 +5,7 @@ import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { Drift } from './drift.js';
 import type { FamilySync } from './family-sync.js';
 
-export interface ForeignChangesParts {
+interface ForeignChangesParts {
   readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
   readonly observers: CycleObservers;
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { BEAT_MS, nextLook, type Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Host, KernelValue, WrittenValue } from '../host/host.js';
 
-export interface KernelValuesOptions {
+interface KernelValuesOptions {
   /** Those that the configuration in force asks for. */
   readonly values: () => readonly KernelValue[];
   readonly clock: Clock;

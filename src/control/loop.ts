@@ -8,7 +8,7 @@ export interface RunRequest {
 }
 
 /** Intervals that may change while the loop runs. */
-export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
+type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
 
 export interface LoopOptions {
   /** The work. It keeps what is pending and says why it failed by itself: a rejected run is called again, with nothing but the request. */

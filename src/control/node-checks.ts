@@ -9,7 +9,7 @@ export type NodeSettings = Pick<
 >;
 
 /** What does not fit together: of the configuration, the machine and the Node. */
-export interface NodeFindings {
+interface NodeFindings {
   /** Probably not as intended. */
   readonly warnings: readonly string[];
   /** Cannot work. */

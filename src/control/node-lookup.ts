@@ -10,7 +10,7 @@ import { Store } from '../state/store.js';
 import { connectKubernetes } from './sources.js';
 
 /** In milliseconds; kube-proxy's (behaviour ST-13, ST-15). */
-export interface LookupLimits {
+interface LookupLimits {
   /** For a Node with an address. */
   readonly nodeMs: number;
   /** For its pod CIDRs, where pods are recognized by them. */

@@ -4,7 +4,7 @@ import type { NodeRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { checkNode, type NodeSettings } from './node-checks.js';
 
-export interface OwnNodeOptions {
+interface OwnNodeOptions {
   readonly families: readonly Family[];
   readonly log: Log;
   /** Called when configuration, machine and Node cannot go together, before anything was programmed. */

@@ -4,7 +4,7 @@ const LONGEST_REST_MS = 100;
 const MOST_REST = 2;
 
 /** A finished run. Times are the loop's clock's, in milliseconds. */
-export interface PacedRun {
+interface PacedRun {
   readonly startedAt: number;
   readonly finishedAt: number;
   /** It succeeded and was no change's: a periodic comparison of everything, or a repair. These are rare, or paced by the caller. */

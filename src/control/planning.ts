@@ -16,7 +16,7 @@ export interface PlanningParts {
   readonly clock: Clock;
 }
 
-export interface Taken {
+interface Taken {
   readonly snapshot: Snapshot;
   readonly changes: StateChanges;
   /** So many entries one plan of changes has, of all Services. */
@@ -24,7 +24,7 @@ export interface Taken {
 }
 
 /** Whether everything could be planned; null: nothing is to be made of it, as the process ends or nothing can be planned any more. */
-export type Planned = boolean | null;
+type Planned = boolean | null;
 
 type Steps = ReturnType<Planner['plan']>;
 

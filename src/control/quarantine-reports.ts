@@ -7,7 +7,7 @@ import type { QuarantinedFrontend } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { QuarantinedService } from '../record/progress.js';
 
-export interface QuarantineReportsParts {
+interface QuarantineReportsParts {
   readonly family: Family;
   readonly plan: (key: FrontendKey) => FrontendPlan | undefined;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ export const SELFTEST_PORT = 80;
 export const SELFTEST_TARGET_PORT = 8080;
 
 /** Two ends of a wire, the one here and the other. */
-export interface SelftestWire {
+interface SelftestWire {
   readonly inside: IPAddress;
   readonly outside: IPAddress;
   readonly prefix: number;

@@ -10,7 +10,7 @@ import type { FrontendPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
 import { CountPoller } from './count-poller.js';
 
-export interface ServiceFlowsParts {
+interface ServiceFlowsParts {
   readonly counter: Pick<FlowCounter, 'take' | 'stop'>;
   readonly tables: readonly Pick<ForwardingTable, 'family' | 'frontend' | 'plan' | 'counts'>[];
   readonly localAddresses: () => readonly IPAddress[];

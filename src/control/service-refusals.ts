@@ -13,7 +13,7 @@ export interface RefusingFamily {
   readonly dataplane: Pick<FamilyDataplane, 'refused'>;
 }
 
-export interface ServiceRefusalsParts {
+interface ServiceRefusalsParts {
   readonly families: readonly RefusingFamily[];
   readonly series: ServiceSeries;
   readonly log: Log;

@@ -19,7 +19,7 @@ import type { ObjectKey, RowKind } from '../state/rows.js';
 import type { Store } from '../state/store.js';
 import { manifestsTiming } from './settings.js';
 
-export interface SourcesParts {
+interface SourcesParts {
   readonly version: string;
   readonly store: Store;
   readonly log: Log;
@@ -212,7 +212,7 @@ export async function readOnce(
 }
 
 /** A way to the API server, found and checked. */
-export interface KubernetesSource {
+interface KubernetesSource {
   readonly connection: ApiConnection;
   /** Reads everything. */
   start(store: Store, events: EventRecorder, more?: Pick<KubernetesOptions, 'former' | 'nodeRead'>): RunningKubernetes;

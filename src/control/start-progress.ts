@@ -7,7 +7,7 @@ import type { Sources } from './sources.js';
 
 type Family = Pick<FamilyProgress, 'family' | 'lastUpdated' | 'failure'>;
 
-export interface StartProgressParts {
+interface StartProgressParts {
   readonly store: Pick<Store, 'waitingFor'> & { readonly snapshot: Pick<Snapshot, 'ready' | 'serviceCount'> };
   readonly sources: Pick<Sources, 'heard'>;
   readonly progress: { readonly families: readonly Family[] };

@@ -43,7 +43,7 @@ export interface CycleMode {
   readonly takeover: Pick<Takeover, 'proceed' | 'retire'>;
 }
 
-export interface SyncCycleParts {
+interface SyncCycleParts {
   readonly settings: CycleSettings;
   readonly store: Pick<Store, 'snapshot' | 'takeChanges'>;
   readonly mode: CycleMode;

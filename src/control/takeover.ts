@@ -4,7 +4,7 @@ import type { Footprint, OwnFootprint } from '../dataplane/removal/footprint.js'
 import type * as Leftovers from '../dataplane/removal/remove.js';
 import { Removal, type RemovalReport } from '../dataplane/removal/removal.js';
 
-export interface TakeoverParts {
+interface TakeoverParts {
   readonly addon: Leftovers.LeftoverAddon;
   readonly families: readonly Family[];
   /** Of all modes that this platform has. */

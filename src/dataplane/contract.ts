@@ -139,7 +139,7 @@ export interface ForeignChange {
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
 
 /** Rules by table. */
-export type TableRules = Readonly<Record<string, number>>;
+type TableRules = Readonly<Record<string, number>>;
 
 /** Packets counted since the counters were made, by whichever proxy: by the names in {@link ModeMetrics.packets}. */
 export type PacketCounts = Readonly<Record<string, number>>;

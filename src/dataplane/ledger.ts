@@ -18,7 +18,7 @@
  */
 
 /** How long a key that was quarantined waits, in milliseconds. */
-export interface QuarantineBackoff {
+interface QuarantineBackoff {
   /** After it was quarantined first. */
   readonly initialMs: number;
   /** No wait is longer. */
@@ -37,7 +37,7 @@ export interface LedgerOptions<Value> {
 }
 
 /** A key that others do not wait for. Times are of the ledger's clock. */
-export interface Quarantine {
+interface Quarantine {
   readonly reason: string;
   readonly since: number;
   /** From then on it is {@link Ledger.due}. */

@@ -65,7 +65,7 @@ export interface ModeMetrics {
 }
 
 /** Why another mode is the better choice, logged once it is in force. */
-export interface Deprecation {
+interface Deprecation {
   /** The reason of the event. */
   readonly reason: string;
   readonly note: string;

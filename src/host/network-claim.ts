@@ -7,7 +7,7 @@ const ANSWER_MS = 1000;
 const MAX_ANSWER = 512;
 
 /** How proxies of one network find each other. */
-export interface Meeting {
+interface Meeting {
   /** A socket or a pipe that one process at a time listens on, and that goes with the process. */
   readonly path: string;
   /** The answer to another proxy that asks: one line. */

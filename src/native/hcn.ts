@@ -6,7 +6,7 @@ import type { NativeError } from './errors.js';
  */
 
 /** `Major` 2 in everything that is sent. */
-export interface HcnSchemaVersion {
+interface HcnSchemaVersion {
   readonly Major: number;
   readonly Minor: number;
 }
@@ -16,7 +16,7 @@ export interface HcnPolicy {
   readonly Settings?: unknown;
 }
 
-export interface HcnSubnet {
+interface HcnSubnet {
   readonly IpAddressPrefix?: string;
   readonly Policies?: readonly HcnPolicy[];
   readonly Routes?: readonly {
@@ -71,7 +71,7 @@ export const HCN_PORT_MAPPING_FLAGS = {
 /** What of a client's connections goes to the same endpoint: one alone, those of one protocol, all. */
 export const HCN_DISTRIBUTION = { connection: 0, sourceIpAndProtocol: 1, sourceIp: 2 } as const;
 
-export interface HcnPortMapping {
+interface HcnPortMapping {
   /** IANA number. */
   readonly Protocol?: number;
   readonly InternalPort?: number;

@@ -93,7 +93,7 @@ export interface NftSetListing {
 }
 
 /** A `ct timeout` object: for how long conntrack keeps the flows that a rule gives it to. */
-export interface NftTimeoutListing {
+interface NftTimeoutListing {
   readonly name: string;
   /** Canonical: the protocol and the seconds of each of its states. */
   readonly declaration: string;

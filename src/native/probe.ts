@@ -1,21 +1,21 @@
 /** Packets of our own, from a network namespace of their own: what a Service does for a client is tried as that client. */
 
 /** One end of a wire in the namespace, the other here; packed addresses of one family. */
-export interface WireAddress {
+interface WireAddress {
   readonly inside: Uint8Array;
   readonly outside: Uint8Array;
   /** Length of the prefix that both are in. */
   readonly prefix: number;
 }
 
-export interface ProbePlace {
+interface ProbePlace {
   readonly protocol: 'TCP' | 'UDP';
   /** Packed: 4 or 16 bytes. */
   readonly address: Uint8Array;
   readonly port: number;
 }
 
-export interface ProbeAttempt extends ProbePlace {
+interface ProbeAttempt extends ProbePlace {
   /** What is sent, at most 512 bytes; with UDP again and again until something comes back. */
   readonly payload: Uint8Array;
   /** With TCP: whether what the other end sends first is waited for. */
@@ -23,7 +23,7 @@ export interface ProbeAttempt extends ProbePlace {
   readonly timeoutMs: number;
 }
 
-export interface ProbeOutcome {
+interface ProbeOutcome {
   /** Such as ECONNREFUSED; ETIMEDOUT: nothing came back. Null: a connection, or an answer. */
   readonly error: string | null;
   /** The first bytes of it; empty: none was waited for. */

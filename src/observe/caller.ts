@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A place in the sources. */
-export interface Caller {
+interface Caller {
   /** Without extension. */
   readonly path: string;
   readonly extension: string;

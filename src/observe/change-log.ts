@@ -22,7 +22,7 @@ interface Cause {
 /** By the object: only its last state is reported. */
 type Causes = Map<string, Cause>;
 
-export interface ChangeLogParts {
+interface ChangeLogParts {
   readonly config: LogFileConfig;
   /** Of the objects that are read from an API server, as they are held now; null: none. By `namespace/name`. */
   readonly versionOf: (kind: RowKind, key: string) => string | null;

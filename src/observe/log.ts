@@ -17,7 +17,7 @@ export interface Logger extends Log {
   prepare(config: LoggingConfig): Promise<() => void>;
 }
 
-export type LogThresholds = Pick<LoggingConfig, 'verbosity' | 'vmodule'>;
+type LogThresholds = Pick<LoggingConfig, 'verbosity' | 'vmodule'>;
 
 /** Where lines go and what they are stamped with. */
 export interface LogOutput {

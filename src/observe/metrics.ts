@@ -47,7 +47,7 @@ export interface CountedMode {
   readonly packetCounts: () => Promise<PacketCounts | null>;
 }
 
-export interface ProxyMetricsOptions {
+interface ProxyMetricsOptions {
   /** Of the mode in force. */
   readonly mode: CountedMode;
   /** Asked at each scrape. */

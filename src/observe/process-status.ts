@@ -49,7 +49,7 @@ export interface ProcessStatus {
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
 
-export interface QuarantineStatus {
+interface QuarantineStatus {
   readonly frontend: string;
   /** Null: the plan does not have it any more. */
   readonly servicePort: string | null;

@@ -3,7 +3,7 @@ import { SourceMap, type SourceMapPayload } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export interface Place {
+interface Place {
   readonly file: string;
   /** From 1. */
   readonly line: number;

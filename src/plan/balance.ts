@@ -197,7 +197,7 @@ export class PortBalance {
 const MOST_SCHEDULED = 100;
 
 /** In the same proportion, as far as whole numbers up to {@link MOST_SCHEDULED} allow it; all of them 1 if they are equal. */
-export function smallWeights(weights: readonly number[]): readonly number[] {
+function smallWeights(weights: readonly number[]): readonly number[] {
   const divided = withoutDivisor(weights);
   const most = Math.max(...divided);
   if (most <= MOST_SCHEDULED) return divided;

@@ -33,7 +33,7 @@ export interface SkippedSlice {
 }
 
 /** Is called with what {@link collect} leaves out. */
-export interface Omissions {
+interface Omissions {
   readonly duplicate: (candidate: Candidate) => void;
   readonly slice: (slice: EndpointSliceRow, because: SkippedSlice['because']) => void;
 }

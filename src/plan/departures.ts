@@ -1,27 +1,15 @@
-import { packedKey } from '../base/endpoint-list.js';
-import {
-  addressBytes,
-  addressFromBytes,
-  addressLength,
-  familyOf,
-  prefixContains,
-  type Family,
-  type IPAddress,
-  type IPPrefix,
-} from '../base/ip.js';
+import { addressLength, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { unpackAddress, type PackedAddress } from '../base/pack-address.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import { objectKey, POD, TERMINATING, type EndpointSliceRow, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
 
-/** An address's bytes in network order, one character each. */
-export type PackedAddress = string;
-
 /**
  * Which connections to removed endpoints are reset: none; those to a pod whose address is in no slice of any Service; or
  * those to any endpoint that has left the Service.
  */
-export type ResetPolicy = 'off' | 'removed' | 'service';
+type ResetPolicy = 'off' | 'removed' | 'service';
 
 /** The settings of resets, beside Services and slices. */
 export interface ResetSettings {
@@ -39,7 +27,7 @@ export function resetPolicy(
 }
 
 /** Slices are rewritten in more than one event: an endpoint may be in none of them for a moment. */
-export const ABSENT_MS = 1000;
+const ABSENT_MS = 1000;
 /** So many departures are known one by one. */
 export const MOST_DEPARTURES = 65_536;
 
@@ -54,7 +42,7 @@ export interface Departure {
 }
 
 /** A Service and the address of an endpoint that connections to the Service go to. */
-export interface ServiceEndpoint {
+interface ServiceEndpoint {
   readonly service: ObjectKey;
   readonly address: PackedAddress;
 }
@@ -319,22 +307,12 @@ export class Departures {
   }
 }
 
-export function packAddress(address: IPAddress): PackedAddress {
-  const bytes = addressBytes(address);
-  return packedKey(bytes, 0, bytes.length);
-}
-
 const NONE: ReadonlySet<PackedAddress> = new Set();
 /** Up to so many addresses are searched one by one, which the engine does faster than cutting a list into addresses. */
 const FEW = 8;
 
 function keyOf(cause: Departure['cause'], address: PackedAddress, service: ObjectKey | null): string {
   return `${cause} ${service ?? ''} ${address}`;
-}
-
-/** The inverse of {@link packAddress}. */
-export function unpackAddress(address: PackedAddress): IPAddress {
-  return addressFromBytes(Buffer.from(address, 'latin1'));
 }
 
 /** Many connections go from one Service to one endpoint. */

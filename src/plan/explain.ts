@@ -85,7 +85,7 @@ export interface ExplainedSource {
   readonly kind: SourceKind;
 }
 
-export interface ExplainedFrontend {
+interface ExplainedFrontend {
   readonly key: FrontendKey;
   readonly kind: FrontendKind;
   /** `namespace/name:port`. */

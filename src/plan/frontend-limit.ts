@@ -3,7 +3,7 @@ import type { ServiceLimits } from '../base/service-limits.js';
 import type { EndpointSliceRow, ServicePortRow } from '../state/rows.js';
 
 /** The limited numbers, counted before anything is made. */
-export interface AskedFrontends {
+interface AskedFrontends {
   readonly ports: readonly Pick<ServicePortRow, 'nodePort'>[];
   /** Addresses of load balancers, then external ones, each once and none of them the cluster IP. */
   readonly balancerAddresses: readonly IPAddress[];

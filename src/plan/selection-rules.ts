@@ -48,8 +48,8 @@ export type Exclusion =
   | 'over-limit'
   | 'zone-share';
 
-export type LocalMode = 'last-resort' | 'ready';
-export type ClusterMode = LocalMode | 'node' | 'zone';
+type LocalMode = 'last-resort' | 'ready';
+type ClusterMode = LocalMode | 'node' | 'zone';
 
 /** Which conditions endpoints have to meet for traffic under either policy. */
 export interface SelectionModes {

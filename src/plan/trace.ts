@@ -13,7 +13,7 @@ import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';
 /** A pod by the local detector, an address of the node itself, anything else. An address that is both counts as a pod (NF-36). */
 export type SourceKind = 'pod' | 'node' | 'other';
 
-export interface TracedPacket {
+interface TracedPacket {
   /** Null: some address that is neither the node's nor in any prefix that matters. */
   readonly source: IPAddress | null;
   readonly from: SourceKind;

@@ -97,7 +97,7 @@ export interface ClientKeys {
 }
 
 /** How clients are remembered whose endpoint is in a Service port's list of local endpoints. */
-export interface LocalClients {
+interface LocalClients {
   readonly key: FrontendKey;
   readonly endpoints: EndpointList;
   /**

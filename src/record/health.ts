@@ -6,7 +6,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { Onsets } from './onsets.js';
 
 /** How long ago something was last received from a source of objects. */
-export interface HeardSource {
+interface HeardSource {
   readonly source: string;
   readonly synced: boolean;
   /** Null: never. */
@@ -14,7 +14,7 @@ export interface HeardSource {
 }
 
 /** Something of ours in the kernel that may have an external change, until it was checked and repaired. */
-export interface DriftStatus {
+interface DriftStatus {
   readonly family: Family;
   /** Nanoseconds since the epoch. */
   readonly since: bigint;
@@ -22,7 +22,7 @@ export interface DriftStatus {
   readonly process: string | null;
 }
 
-export interface FamilyStatus {
+interface FamilyStatus {
   readonly family: Family;
   /** Synced, and no change waits too long. */
   readonly healthy: boolean;

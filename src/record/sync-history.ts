@@ -29,7 +29,7 @@ export interface Occurrences {
 }
 
 /** What the kernel no longer held as acknowledged, and was put right by one sync. */
-export interface RepairRecord {
+interface RepairRecord {
   /** Counted within the family, from 1 on. */
   readonly number: number;
   /** RFC 3339. */

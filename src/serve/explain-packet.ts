@@ -22,7 +22,7 @@ import { pendingMs, type RunningProcess } from './running-process.js';
 export { resolveTarget };
 
 /** Whether the kernel holds what the plan says about a packet. */
-export interface KernelAgreement {
+interface KernelAgreement {
   /** Null: not known. */
   readonly agrees: boolean | null;
   /** Why it is not known. */
@@ -102,7 +102,7 @@ function unknownKernel(unknown: string): KernelAgreement {
 }
 
 /** What there is to explain from. */
-export interface Planned {
+interface Planned {
   readonly snapshot: Snapshot;
   readonly table: ForwardingTable;
   readonly settings: PlanSettings;

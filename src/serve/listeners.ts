@@ -18,7 +18,7 @@ import type { Bind } from './http-endpoint.js';
 import type { Page } from './page.js';
 import { MetricsServer, type ConfiguredPages } from './metrics-server.js';
 
-export interface ListenersParts {
+interface ListenersParts {
   readonly loaded: Loaded;
   readonly health: HealthState;
   readonly metrics: ProxyMetrics;

@@ -28,7 +28,7 @@ export interface OpenPageParts {
   readonly log: Log;
 }
 
-export interface PageParts extends Omit<OpenPageParts, 'running'> {
+interface PageParts extends Omit<OpenPageParts, 'running'> {
   readonly running: () => RunningProcess;
   readonly open: (parts: OpenPageParts) => Promise<OpenPage>;
 }

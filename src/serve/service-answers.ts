@@ -146,7 +146,7 @@ export interface Refused {
   readonly packets: number;
 }
 
-export interface ServicePort {
+interface ServicePort {
   /** Empty for the unnamed port. */
   readonly name: string;
   readonly protocol: 'TCP' | 'UDP' | 'SCTP';

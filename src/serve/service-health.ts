@@ -14,7 +14,7 @@ const LISTEN_RETRY_MS = 5000;
 const MAX_CONNECTIONS = 1024;
 
 /** One family's health checks as of its last successful sync. */
-export interface ServiceHealthOptions {
+interface ServiceHealthOptions {
   /** Whether the proxy itself is healthy; asked at each request. */
   readonly proxyHealthy: () => boolean;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ export interface ServiceHealthOptions {
   readonly onListenFailure: (service: ObjectKey, port: number, error: Error) => void;
 }
 
-export interface HealthCheckListener {
+interface HealthCheckListener {
   readonly service: ObjectKey;
   readonly family: Family;
   readonly address: IPAddress;

@@ -23,7 +23,7 @@ export type StatusAnswer =
   | { readonly status: 200 | 400; readonly text: string; readonly well?: boolean }
   | { readonly status: 200; readonly stream: Readable };
 
-export interface StatusSocketOptions {
+interface StatusSocketOptions {
   /** Where the socket is to be; its folder is made when there is none. */
   readonly path: string;
   /** By path, such as `/status`. */

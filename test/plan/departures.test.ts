@@ -1,10 +1,11 @@
 import t from 'tap';
 import { addressFromBytes, parseAddress, type IPAddress } from '../../src/base/ip.js';
-import { Departures, packAddress, type ResetSettings } from '../../src/plan/departures.js';
+import { Departures, type ResetSettings } from '../../src/plan/departures.js';
 import type { EndingConnectionsRow, EndpointSliceRow, Row } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { node, prefix, service, slice, type EndpointText } from '../support/rows.js';
+import { packedAddress } from '../../src/base/pack-address.js';
 
 const A = '10.244.1.1';
 const B = '10.244.1.2';
@@ -43,7 +44,7 @@ class Scene {
   /** Of connections of both Services to these endpoints those that would be reset. */
   reset(addresses: readonly string[] = [A, B], own: readonly string[] = []): readonly string[] {
     const pairs = ['default/web', 'default/other'].flatMap((key) =>
-      addresses.map((text) => ({ service: key, address: packAddress(ip(text)) })),
+      addresses.map((text) => ({ service: key, address: packedAddress(ip(text)) })),
     );
     const confirmed = this.departures.confirm(pairs, new Set(own.map(ip)), this.now);
     return [...confirmed].flatMap(([key, found]) =>
@@ -105,9 +106,9 @@ t.test('an address that is in another slice, comes back or goes with its Service
   back.now = 5900;
   t.same(back.reset(), [], 'and its second begins anew');
   back.now = 6000;
-  t.ok(back.departures.stands({ service: 'default/web', address: packAddress(ip(A)) }));
+  t.ok(back.departures.stands({ service: 'default/web', address: packedAddress(ip(A)) }));
   back.put(web([pod(A)]));
-  t.notOk(back.departures.stands({ service: 'default/web', address: packAddress(ip(A)) }), 'back within the pass');
+  t.notOk(back.departures.stands({ service: 'default/web', address: packedAddress(ip(A)) }), 'back within the pass');
 
   const deleted = new Scene(web([pod(A)]));
   deleted.remove(service('web'));
@@ -217,7 +218,7 @@ t.test('drain: after its time a terminating endpoint’s connections of the Serv
 
 t.test('what went while no process ran is derived from connections', (t) => {
   const scene = new Scene(web([pod(B)]));
-  const pairs = [A, B, '192.168.0.9'].map((text) => ({ service: 'default/web', address: packAddress(ip(text)) }));
+  const pairs = [A, B, '192.168.0.9'].map((text) => ({ service: 'default/web', address: packedAddress(ip(text)) }));
   scene.now = 1000;
   t.ok(scene.departures.derives);
   scene.departures.derive(pairs, scene.now);
@@ -289,7 +290,7 @@ t.test('what many connections have in common is looked at once', (t) => {
     }) as typeof snapshot,
     () => scene.settings,
   );
-  const pair = { service: 'default/web', address: packAddress(ip(A)) };
+  const pair = { service: 'default/web', address: packedAddress(ip(A)) };
   departures.derive(new Array<typeof pair>(1000).fill(pair), 0);
   t.equal(looks, 1, 'to find it');
   t.equal(departures.confirm(new Array<typeof pair>(1000).fill(pair), new Set(), 1000).size, 1);

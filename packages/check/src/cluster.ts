@@ -14,7 +14,7 @@ import { ofFile, type Finding } from './findings.js';
 
 /** What a running cluster keeps of its own configuration. */
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Empty: as kubectl would find it. */
   readonly kubeconfig: string;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -36,7 +36,7 @@ export interface Document {
 const MAX_FINDINGS = 500;
 
 /** The content of one file. */
-export interface FileContent {
+interface FileContent {
   readonly documents: readonly Document[];
   readonly findings: readonly Finding[];
   /** Why nothing could be read; null: it was. */

@@ -4,7 +4,7 @@ import type { Document } from './documents.js';
 import type { Finding } from './findings.js';
 
 /** A file that a document names for more configuration. */
-export interface NamedFile {
+interface NamedFile {
   readonly file: string;
   /** The finding about a field whose file cannot be read, without the reason. */
   readonly finding: Finding;

@@ -16,7 +16,7 @@ export function isObject({ apiVersion, kind }: TypeMeta): boolean {
 }
 
 /** What is read of an API object. */
-export interface ReadObject {
+interface ReadObject {
   /** Null where it cannot be used, or is not for the proxy. */
   readonly row: Row | null;
   /** Set for a Node. */

@@ -6,7 +6,7 @@ import { ClusterApi, ClusterError, statusMessage } from './cluster-api.js';
 import { POD_PLACE, readNodes, readPods, type ProxyPod } from './cluster.js';
 import { NoAnswer, ProxyAsker, TIMEOUT_MS } from './proxy-asker.js';
 
-export interface ReportedNodes {
+interface ReportedNodes {
   /** Empty: as kubectl finds one. */
   readonly kubeconfig: string;
   /** Empty: its current one. */

@@ -20,7 +20,7 @@ export { bugreportOf } from './bugreport.js';
 export { explainOn } from './explain.js';
 
 /** Where the command writes. */
-export interface Terminal {
+interface Terminal {
   readonly write: (text: string) => Promise<void>;
   readonly complain: (text: string) => void;
   /** Whether what is written can be written over. */

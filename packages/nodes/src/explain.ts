@@ -7,7 +7,7 @@ import { POD_PLACE, readPods } from './cluster.js';
 import { NODE_MS } from './look.js';
 import { NoAnswer, ProxyAsker } from './proxy-asker.js';
 
-export interface NodeQuestion {
+interface NodeQuestion {
   /** Empty: as kubectl finds one. */
   readonly kubeconfig: string;
   readonly node: string;

@@ -15,7 +15,7 @@ export const PATIENCE_MS = 2000;
 /** For all that is asked of one node at a time; its health checks may take a few seconds more. */
 export const NODE_MS = 20_000;
 
-export interface LookParts {
+interface LookParts {
   readonly api: ClusterApi;
   readonly asker: ProxyAsker;
   readonly place: PodPlace;

@@ -20,7 +20,7 @@ export interface CheckedAnswer {
   readonly moreProblems: number;
 }
 
-export interface CheckedReason {
+interface CheckedReason {
   readonly kind: string;
   readonly family: string | null;
   readonly text: string;

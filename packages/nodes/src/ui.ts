@@ -12,7 +12,7 @@ import type { NodesReport } from './api.js';
 /** Pages of several windows that ask within this time receive the same answer. */
 const FRESH_MS = 3000;
 
-export interface NodesPageParts {
+interface NodesPageParts {
   readonly look: () => Promise<NodesReport>;
   /** Folder of the page's files. */
   readonly folder?: string;

@@ -36,7 +36,7 @@ export interface Api {
   readonly 'api/configuration': { readonly query: NoQuery; readonly answer: Configuration };
 }
 
-export type NoQuery = Readonly<Record<string, never>>;
+type NoQuery = Readonly<Record<string, never>>;
 
 /** 400: the question cannot be answered; 404: there is none of that name; 503: too many streams are open. */
 export interface ApiError {

@@ -44,7 +44,7 @@ class Client {
   }
 }
 
-export interface LiveParts {
+interface LiveParts {
   readonly running: RunningProcess;
   readonly clock: Clock;
   readonly log: Log;

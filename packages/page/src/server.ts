@@ -24,7 +24,7 @@ import { ServiceOrder } from './service-order.js';
 import { SERVICE_PROBLEMS } from './service-problems.js';
 import { Triage } from './triage.js';
 
-export interface PageServerParts extends OpenPageParts {
+interface PageServerParts extends OpenPageParts {
   /** Folder of the page's files. */
   readonly folder: string;
 }

@@ -105,7 +105,7 @@ function whyNothing(tables: readonly ForwardingTable[], key: ObjectKey, service:
   return 'it has no cluster IP of a family that this node serves, or has not been planned yet';
 }
 
-export interface FrontendQuery extends PageQuery {
+interface FrontendQuery extends PageQuery {
   readonly key: ObjectKey;
 }
 
@@ -300,7 +300,7 @@ function printSlicePort({ name, port, protocol }: EndpointSliceRow['ports'][numb
   return `${name === '' ? '' : `${name} `}${port}/${protocol}`;
 }
 
-export interface GroupQuery extends PageQuery {
+interface GroupQuery extends PageQuery {
   readonly key: ObjectKey;
   readonly family: Family;
   readonly port: string;

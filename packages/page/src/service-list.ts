@@ -27,7 +27,7 @@ export const SERVICE_SORTS: readonly ServiceSort[] = [
   'pod',
 ];
 
-export interface ListQuery extends PageQuery {
+interface ListQuery extends PageQuery {
   readonly search: string;
   /** Null: all. */
   readonly type: ServiceType | null;

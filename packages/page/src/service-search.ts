@@ -5,7 +5,7 @@ import type { EndpointSliceRow, ObjectKey, ServiceRow } from '../../../src/state
 import type { Snapshot } from '../../../src/state/snapshot.js';
 
 /** Whether a Service fits what was typed. */
-export type Fits = (key: ObjectKey, service: ServiceRow) => boolean;
+type Fits = (key: ObjectKey, service: ServiceRow) => boolean;
 
 /** How many words count. */
 const MAX_WORDS = 8;

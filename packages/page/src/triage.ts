@@ -14,7 +14,7 @@ const EXAMPLES = 3;
 /** Rules of others are read for it. */
 const OBSERVED_MS = 15_000;
 
-export interface TriageParts {
+interface TriageParts {
   readonly running: RunningProcess;
   readonly clock: Clock;
   readonly log: Log;

@@ -14,7 +14,7 @@ export interface AuditVerdict {
 }
 
 /** What rules look at. */
-export interface AuditedRequest {
+interface AuditedRequest {
   /** Null: the user is unknown. */
   readonly user: User | null;
   /** The method in small letters. */

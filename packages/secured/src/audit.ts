@@ -11,7 +11,7 @@ import type { Decision } from './authorization.js';
 import type { Followed } from './followed.js';
 import type { User } from './user.js';
 
-export interface AuditOptions {
+interface AuditOptions {
   readonly mode: AuditMode;
   readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
   readonly file: Pick<RotatedFile, 'write' | 'close'>;

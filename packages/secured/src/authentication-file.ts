@@ -7,7 +7,7 @@ import { compile, type Expression } from '../../../src/config/tables/expression.
 import type { Section } from '../../../src/config/tables/section.js';
 
 /** An `AuthenticationConfiguration`, checked. */
-export interface AuthenticationFile {
+interface AuthenticationFile {
   readonly jwt: readonly JwtSettings[];
   /** Null: not set. */
   readonly anonymous: AnonymousSettings | null;
@@ -42,7 +42,7 @@ export interface Rule {
   readonly message: string;
 }
 
-export type ClaimRule = Rule | { readonly claim: string; readonly requiredValue: string };
+type ClaimRule = Rule | { readonly claim: string; readonly requiredValue: string };
 
 /** Where a part of a user comes from. */
 export type Mapped = { readonly claim: string; readonly prefix: string } | { readonly expression: Expression };

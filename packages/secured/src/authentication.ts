@@ -8,7 +8,7 @@ import type { JwtAuthenticators } from './jwt.js';
 import type { TokenReviews } from './token-reviews.js';
 import { ANONYMOUS, authenticated, UNAUTHENTICATED, type Identity } from './user.js';
 
-export interface AuthenticationOptions {
+interface AuthenticationOptions {
   readonly config: AuthenticationConfig;
   /** The content of `--authentication-config`. */
   readonly file: Pick<Followed<FileAuthentication>, 'current'> | null;

@@ -44,7 +44,7 @@ const AT_ONCE = 20;
 /** What a reviewer answers: `nothing` neither allows nor forbids, so that others may be asked. */
 export type Opinion = Decision | { readonly type: 'nothing'; readonly why: string };
 
-export interface AccessReviewsOptions {
+interface AccessReviewsOptions {
   readonly reviews: Reviews;
   /** A version of authorization.k8s.io. */
   readonly version: ReviewVersion;

@@ -15,7 +15,7 @@ import { addressBytes, type IPAddress } from '../../../src/base/ip.js';
 import { distinguishedName, pem, SIGNATURE_ALGORITHM, signed } from '../../../src/base/x509.js';
 
 /** What a certificate is made of (RFC 5280). Times in milliseconds since the epoch. */
-export interface CertificateFacts {
+interface CertificateFacts {
   readonly commonName: string;
   readonly names: readonly string[];
   readonly addresses: readonly IPAddress[];

@@ -2,7 +2,7 @@ import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 
-export interface FollowedOptions<T> {
+interface FollowedOptions<T> {
   /** With dashes, as messages name it. */
   readonly flag: string;
   readonly read: () => Promise<readonly string[]>;

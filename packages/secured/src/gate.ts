@@ -10,7 +10,7 @@ import type { Authentication } from './authentication.js';
 import { verbOf, type Authorizer, type Decision } from './authorization.js';
 import type { User } from './user.js';
 
-export interface GateOptions {
+interface GateOptions {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
   /** Null: nothing is written down. */

@@ -12,7 +12,7 @@ const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256
 /** Clocks of issuers may be ahead or behind. In seconds. */
 const SKEW_SECONDS = 10;
 
-export interface JwtOptions {
+interface JwtOptions {
   readonly settings: readonly JwtSettings[];
   readonly clock: Clock;
   /** Milliseconds since the epoch. */

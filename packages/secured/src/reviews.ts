@@ -11,7 +11,7 @@ export const REVIEW_TIMEOUT_MS = 5000;
 const MAX_UNDER_WAY = 16;
 
 /** What is asked of an API server. */
-export type ReviewKind = 'TokenReview' | 'SubjectAccessReview';
+type ReviewKind = 'TokenReview' | 'SubjectAccessReview';
 
 const PATHS: Readonly<Record<ReviewKind, (version: string) => string>> = {
   TokenReview: (version) => `/apis/authentication.k8s.io/${version}/tokenreviews`,

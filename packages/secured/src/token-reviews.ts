@@ -15,7 +15,7 @@ const AT_ONCE = 20;
 const PER_SECOND_OF_ONE = 2;
 const AT_ONCE_OF_ONE = 10;
 
-export interface TokenReviewsOptions {
+interface TokenReviewsOptions {
   readonly reviews: Reviews;
   /** How long an answer counts, in milliseconds. */
   readonly ttl: number;

@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/base/clock.js';
 /** What became of a request's body. */
 export type ReadBody = Buffer | 'too-large' | 'late' | 'no-room';
 
-export interface BodyLimits {
+interface BodyLimits {
   /** The limits of one body, and of all incomplete ones. */
   readonly maxBytes: number;
   readonly maxPendingBytes: number;

@@ -26,7 +26,7 @@ const MAX_EVENT_CHARACTERS = 16 << 20;
 const OK = 200;
 const NOT_FOUND = 404;
 
-export interface InformersOptions {
+interface InformersOptions {
   /** The one that events go over: there is one set of rules for TLS, credentials and proxies. */
   readonly connection: Pick<ApiConnection, 'get'>;
   readonly cluster: ObservedCluster;

@@ -16,7 +16,7 @@ const MAX_WARNINGS = 10;
 const MAX_REFUSAL_BYTES = 1024;
 
 /** What requests are judged by. */
-export interface Grounds {
+interface Grounds {
   /** Null: it has not all been read. */
   readonly cluster: Cluster | null;
   /** Null: there is none that can be used. */

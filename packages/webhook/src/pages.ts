@@ -23,7 +23,7 @@ const REFUSED_BODIES: Readonly<Record<Exclude<ReadBody, Buffer>, readonly [statu
   'no-room': [503, `reviews that are not whole yet have at most ${MAX_PENDING_BYTES} bytes together`],
 };
 
-export interface ReviewPagesOptions {
+interface ReviewPagesOptions {
   readonly judge: (request: AdmissionRequest) => Verdict;
   readonly clock: Clock;
   readonly log: Log;

@@ -16,7 +16,7 @@ export interface ServicePolicy {
   readonly externalIPs: readonly ExternalIPGrant[] | null;
 }
 
-export interface ExternalIPGrant {
+interface ExternalIPGrant {
   /** With `*` at the end: every namespace that begins so. */
   readonly namespaces: readonly string[];
   readonly cidrs: readonly IPPrefix[];

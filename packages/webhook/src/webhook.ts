@@ -20,7 +20,7 @@ import type { AdmissionRequest, Verdict } from './review.js';
 const CHECK_MS = 5000;
 const MAX_SERVICE_NAME = 253;
 
-export interface WebhookParts {
+interface WebhookParts {
   readonly options: WebhookOptions;
   readonly clock: Clock;
   /** Milliseconds since the epoch. */

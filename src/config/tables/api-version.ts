@@ -1,5 +1,5 @@
 /** What a document says it is, split. */
-export interface GroupVersion {
+interface GroupVersion {
   readonly group: string;
   readonly version: string;
 }

@@ -7,7 +7,7 @@ import { printReport, UNCOMPILED, type Report } from './report.js';
 import type { Section } from './section.js';
 import type { KindTable, TypeMeta } from './types.js';
 
-export interface Environment {
+interface Environment {
   readonly report: (report: Report) => void;
   /** Minor release of Kubernetes that it is for. */
   readonly release: number;

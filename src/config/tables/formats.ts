@@ -11,7 +11,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NAME = /^[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?$/;
 
 /** What files of this program's own and of other components hold; its own configuration needs the basic ones alone. */
-export const FORMATS = {
+const FORMATS = {
   ...BASIC,
   fraction: {
     in: 'number',

@@ -94,7 +94,7 @@ export function leaves({ fields }: StructType, above: readonly string[] = []): r
 }
 
 /** What is at a path of values; undefined: nothing. */
-export function valueAt(values: unknown, path: readonly string[]): unknown {
+function valueAt(values: unknown, path: readonly string[]): unknown {
   return path.reduce((at, name) => (isMapping(at) ? at[name] : undefined), values);
 }
 

@@ -69,7 +69,7 @@ export interface EmbeddedType {
   readonly kindOf: ((parent: Section) => TypeMeta | null) | null;
 }
 
-export interface AnyType {
+interface AnyType {
   readonly is: 'any';
 }
 
@@ -79,7 +79,7 @@ export interface TypeMeta {
 }
 
 /** What a field of this program's own configuration is beside its type. */
-export interface Setting {
+interface Setting {
   /** The flag that sets it, too. Several fields may share one: it sets that which acts in the mode, else the first. */
   readonly flag?: FlagRow;
   /** Modes in which it acts; absent: all. */

@@ -17,7 +17,7 @@ export interface EndingFlows {
   readonly starts: readonly number[];
 }
 
-export interface EndingFlowsView {
+interface EndingFlowsView {
   readonly table: Pick<FamilyTable, 'family' | 'frontend'>;
   /** Whether it is one of this node's own addresses and node ports answer on it. */
   readonly isNodePortAddress: (address: IPAddress) => boolean;

@@ -3,7 +3,7 @@ import type { Protocol } from '../../base/protocol.js';
 import { FLOW_RECORD } from '../../native/contract.js';
 
 /** Byte offsets in a flow record, see FLOW_RECORD. */
-export interface FlowLayout {
+interface FlowLayout {
   readonly size: number;
   readonly originalDestination: number;
   readonly replySource: number;

@@ -15,7 +15,7 @@ export interface FlowTraffic {
   readonly replyBytes: number;
 }
 
-export interface FlowView {
+interface FlowView {
   readonly tables: readonly Pick<FamilyTable, 'family' | 'frontend'>[];
   /** Those on which node ports may be asked for. */
   readonly isLocal: (address: IPAddress) => boolean;

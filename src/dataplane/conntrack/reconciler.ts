@@ -2,7 +2,7 @@ import type { ConntrackAddon } from '../../native/contract.js';
 import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
 import { staleFlows } from './stale-flows.js';
 
-export interface ConntrackReport {
+interface ConntrackReport {
   /** Flows that the kernel listed: once per protocol at most, of TCP only those that nothing was replied to. */
   readonly flows: number;
   /** Without those that were gone by themselves before. */

@@ -3,7 +3,7 @@ import type { NftElementsListing, NftSetListing } from '../../native/contract.js
 import type { HookedPacket, Judged, Verdict } from './packet.js';
 
 /** Protocols by their number in IP. */
-export const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
+const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 const NFPROTO = { IPv4: 2, IPv6: 10 } as const;
 
 /** Bits of `ct state`, as nft_ct.c has them. */

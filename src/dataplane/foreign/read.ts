@@ -27,7 +27,7 @@ export interface ForeignReading {
   readonly iptables: Iptables;
 }
 
-export interface ForeignRules {
+interface ForeignRules {
   readonly bases: readonly ForeignBase[];
   /** Tables that were not read, and why. */
   readonly unread: readonly string[];

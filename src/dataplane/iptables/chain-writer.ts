@@ -35,7 +35,7 @@ export interface Stream {
   readonly except: ReadonlySet<string>;
 }
 
-export interface ChainWriterOptions {
+interface ChainWriterOptions {
   readonly addon: Pick<IptablesAddon, 'iptablesDigests'>;
   readonly tables: Tables;
   readonly ruleset: Ruleset;

@@ -10,7 +10,7 @@ export interface Branch {
 }
 
 /** Above this many items a chain is divided, so that a packet walks dozens of rules instead of thousands and a change rewrites few. */
-export const DIVIDED_ABOVE = 64;
+const DIVIDED_ABOVE = 64;
 
 export interface DispatchOptions {
   readonly table: IptablesTable;

@@ -30,7 +30,7 @@ import type { IsTouched, Traces } from './traces.js';
 import { groupsOf, ServiceGroups } from './service-groups.js';
 import { everything, type Changes } from '../table-view.js';
 
-export interface IptablesOptions extends TablesOptions {
+interface IptablesOptions extends TablesOptions {
   readonly addon: IptablesAddon;
   /** Asked for at every full sync. */
   readonly settings: () => Promise<NodeSettings>;

@@ -26,7 +26,7 @@ const FIRST_RETRIED = 8;
 /** Chains that are sent although they are there, to see whether the kernel takes anything. */
 const CONTROL: readonly ChainId[] = [chainId('filter', CHAIN.canary), chainId('nat', CHAIN.canary)];
 
-export interface GroupWriterOptions {
+interface GroupWriterOptions {
   readonly groups: ServiceGroups;
   readonly ruleset: Ruleset;
   readonly chains: ChainLedger;

@@ -14,7 +14,7 @@ import { CHAIN } from './names.js';
  * order in which they should stand. KUBE-EXTERNAL-SERVICES is called from OUTPUT too, so that the node itself gets the
  * refusals for missing endpoints like every client.
  */
-export const HOOKS: readonly Hook[] = [
+const HOOKS: readonly Hook[] = [
   ...PROXY_FIREWALL_HOOKS.iptables,
   ...FORWARD_HOOKS,
   ...newConnections(CHAIN.services, ['FORWARD', 'OUTPUT'], 'kubernetes service portals'),

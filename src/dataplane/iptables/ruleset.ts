@@ -22,7 +22,7 @@ import { groupsOf } from './service-groups.js';
 import { everything, type Changes, type TableView } from '../table-view.js';
 
 /** Chains that may differ in the kernel from what they should be, since they were reported last. */
-export interface TouchedChains {
+interface TouchedChains {
   readonly chains: readonly Chain[];
   /** Chains that should not be there any more. */
   readonly gone: readonly ChainId[];

@@ -17,14 +17,14 @@ export interface ServiceGroup {
   readonly frontends: readonly FrontendPlan[];
 }
 
-export interface ChainNames {
+interface ChainNames {
   readonly cluster: string;
   readonly local: string;
   readonly external: string;
   readonly sources: string;
 }
 
-export function chainNames(hash: string): ChainNames {
+function chainNames(hash: string): ChainNames {
   return {
     cluster: `KUBE-SVC-${hash}`,
     local: `KUBE-SVL-${hash}`,
@@ -42,7 +42,7 @@ export function hasEndpoints({
 }
 
 /** Whether some connections to the frontend find none. */
-export function isEmpty({ endpoints, localEndpoints }: FrontendPlan): boolean {
+function isEmpty({ endpoints, localEndpoints }: FrontendPlan): boolean {
   return (localEndpoints ?? endpoints).count === 0;
 }
 

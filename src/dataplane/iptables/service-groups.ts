@@ -28,10 +28,6 @@ export class ServiceGroups {
     this.ledger = new Ledger({ same: sameGroup, now });
   }
 
-  has(key: FrontendKey): boolean {
-    return this.groupOf.has(key);
-  }
-
   /** Takes over what changed in the table; answers the groups that are to be another way now. */
   follow(view: TableView, { frontends, node }: Pick<Changes, 'frontends' | 'node'>): Iterable<string> {
     const changed = new Map<string, Set<FrontendKey>>();

@@ -5,12 +5,12 @@ import { commentMatch, protocolWord, type Chain } from '../xtables/rules.js';
 import { clientList } from './names.js';
 
 /** Lists above this are divided, so that a packet walks, and a change rewrites, about twice the square root of their length. */
-export const UNDIVIDED_ENDPOINTS = 64;
+const UNDIVIDED_ENDPOINTS = 64;
 
 /** Two hexadecimal digits name a bucket. */
 const MOST_BUCKETS = 256;
 
-export interface Spreading {
+interface Spreading {
   readonly chain: string;
   readonly servicePort: string;
   readonly protocol: Protocol;

@@ -18,7 +18,7 @@ import { policyNamed, usePolicy } from './retry.js';
 /** Refusals that do not show what the kernel has. */
 const PASSING: readonly (string | null)[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR', 'EPERM', 'ETIMEDOUT'];
 
-export interface TimeoutPoliciesOptions {
+interface TimeoutPoliciesOptions {
   readonly addon: TimeoutsAddon;
   readonly iptables: Pick<IptablesAddon, 'iptablesRestore'>;
   readonly family: Family;

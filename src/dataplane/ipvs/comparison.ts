@@ -11,7 +11,7 @@ import { DigestCache, type DigestSource } from './digest-cache.js';
 import type { Timeouts } from './timeouts.js';
 import { nameService } from './wire.js';
 
-export interface ComparisonParts {
+interface ComparisonParts {
   readonly addon: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route' | 'nftables'>;
   readonly family: Family;
   readonly flavor: IptablesFlavor;

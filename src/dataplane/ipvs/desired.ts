@@ -59,10 +59,6 @@ export class Desired {
     private readonly scheduling: Scheduling,
   ) {}
 
-  has(key: ServiceKey): boolean {
-    return this.placed.has(key);
-  }
-
   /** The frontend of which a virtual service is; undefined: of none that is wanted. */
   frontendOf(key: ServiceKey): FrontendKey | undefined {
     return this.placed.get(key)?.key;

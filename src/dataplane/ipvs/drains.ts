@@ -1,11 +1,12 @@
 import type { IpvsDestinations } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
-import { noEndpoints, packAddressText, type ServiceKey } from './frontends.js';
+import { noEndpoints, type ServiceKey } from './frontends.js';
 import { allOf, connected, destinations } from './destinations.js';
 import type { Desired } from './desired.js';
 import { virtualOf } from './desired.js';
 import type { Ledgers } from './ledgers.js';
 import type { Family, IPAddress } from '../../base/ip.js';
+import { packedAddress } from '../../base/pack-address.js';
 
 /** The first wait before connections are checked for their end, in milliseconds: each wait is twice as long as the one before. */
 const FIRST_LOOK_MS = 1000;
@@ -115,7 +116,7 @@ export class Drains {
     for (const address of new Set([...addresses, ...needed])) {
       const { addresses: held, elements } = this.ledgers;
       // An external change may have taken it from the link.
-      const isHeld = held.acknowledged.has(address) || elements.addresses.acknowledged.has(packAddressText(address));
+      const isHeld = held.acknowledged.has(address) || elements.addresses.acknowledged.has(packedAddress(address));
       this.desired.desireAddress(address, this.desired.isLinked(address) || (isHeld && needed.has(address)));
     }
   }

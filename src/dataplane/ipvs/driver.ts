@@ -26,7 +26,7 @@ import type { Timeouts } from './timeouts.js';
 import { nameService } from './wire.js';
 import { Writer } from './writer.js';
 
-export interface IpvsOptions extends Scheduling {
+interface IpvsOptions extends Scheduling {
   readonly addon: NativeAddon;
   readonly family: Family;
   readonly flavor: IptablesFlavor;

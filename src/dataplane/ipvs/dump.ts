@@ -22,7 +22,7 @@ import type { Listing } from './listing.js';
 import { CHAIN, SET_ROLES, type SetRole } from './names.js';
 import { chains as wantedChains, HOOKS } from './rules.js';
 
-export interface DumpParts {
+interface DumpParts {
   readonly addon: Pick<IptablesAddon, 'iptablesDigests'>;
   readonly family: Family;
   readonly listing: Listing;

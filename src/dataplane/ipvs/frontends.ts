@@ -1,7 +1,6 @@
 import type { BalanceBy } from '../../base/balance.js';
 import { endpointSize, EndpointList } from '../../base/endpoint-list.js';
 import {
-  addressBytes,
   addressFromBytes,
   addressLength,
   familyOf,
@@ -24,6 +23,7 @@ import {
   type NodePlan,
 } from '../../plan/types.js';
 import type { SetRole } from './names.js';
+import { packedAddress, unpackAddress } from '../../base/pack-address.js';
 
 /** From the plan to what the kernel is to hold, frontend by frontend. Nothing here knows what it holds already. */
 
@@ -168,7 +168,7 @@ export function elementsAt(frontend: FrontendPlan, virtual: Virtual): readonly E
 function admission(virtual: string, range: IPPrefix): Element {
   const address = prefixAddress(range);
   const length = prefixLength(range);
-  const source = virtual + packAddressText(address);
+  const source = virtual + packedAddress(address);
   return length === addressLength(familyOf(address)) * 8
     ? { role: 'admittedAddresses', key: source, comment: '' }
     : { role: 'admittedPrefixes', key: source + String.fromCharCode(length), comment: '' };
@@ -204,13 +204,13 @@ export function healthCheckElements(checks: Iterable<HealthCheckPlan>): readonly
 }
 
 export function hairpinElement(address: IPAddress): Element {
-  const packed = packAddressText(address);
+  const packed = packedAddress(address);
   const length = String.fromCharCode(addressLength(familyOf(address)) * 8);
   return { role: 'hairpin', key: packed + packed + length + length, comment: '' };
 }
 
 export function addressElement(address: IPAddress): Element {
-  return { role: 'addresses', key: packAddressText(address), comment: '' };
+  return { role: 'addresses', key: packedAddress(address), comment: '' };
 }
 
 /** Those of a node's addresses that node ports answer on (behaviour IV-02, SV-32). */
@@ -227,13 +227,13 @@ export function nodePortAddresses(
 }
 
 export function packVirtual({ address, port, protocol }: Virtual): string {
-  return packAddressText(address) + packPort(port) + String.fromCharCode(protocolNumber(protocol));
+  return packedAddress(address) + packPort(port) + String.fromCharCode(protocolNumber(protocol));
 }
 
 export function unpackVirtual(family: Family, key: ElementKey): Virtual {
   const length = addressLength(family);
   const protocol = protocolFromNumber(key.charCodeAt(length + 2)) ?? 'TCP';
-  return { address: unpackAddress(family, key), port: unpackPort(key.slice(length)), protocol };
+  return { address: unpackAddress(key.slice(0, length)), port: unpackPort(key.slice(length)), protocol };
 }
 
 /** A node port among names. */
@@ -246,15 +246,6 @@ const LOOPBACK: Readonly<Record<Family, IPAddress>> = {
   IPv4: addressFromBytes(Uint8Array.of(127, 0, 0, 1)),
   IPv6: addressFromBytes(new Uint8Array(16).fill(1, 15)),
 };
-
-export function packAddressText(address: IPAddress): string {
-  return String.fromCharCode(...addressBytes(address));
-}
-
-/** The address that a packed element begins with. */
-export function unpackAddress(family: Family, key: ElementKey): IPAddress {
-  return addressFromBytes(Buffer.from(key.slice(0, addressLength(family)), 'latin1'));
-}
 
 export function packPort(port: number): string {
   return String.fromCharCode(port >> 8, port & 0xff);

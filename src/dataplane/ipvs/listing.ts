@@ -12,20 +12,13 @@ import type { FrontendKey } from '../../plan/types.js';
 import { addressesBeside, addressesOf } from '../link-addresses.js';
 import { isUsualNodePort } from '../removal/footprint.js';
 import { listedDestinations, type Destinations } from './destinations.js';
-import {
-  packAddressText,
-  packPort,
-  packVirtual,
-  serviceKey,
-  type ElementKey,
-  type ServiceKey,
-  type Virtual,
-} from './frontends.js';
+import { packPort, packVirtual, serviceKey, type ElementKey, type ServiceKey, type Virtual } from './frontends.js';
 import type { Held } from './ledgers.js';
 import { FRONTEND_ROLES, hasComments, LINK, SET_ROLES, setName, setType, type SetRole } from './names.js';
 import { packedElements, setCreation } from './wire.js';
+import { packedAddress } from '../../base/pack-address.js';
 
-export type IpvsParts = Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
+type IpvsParts = Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
 
 /** One look at what one family has in the kernel, chains apart. */
 export interface Listing {
@@ -132,7 +125,7 @@ class Proxys {
     const isOwn = own.has(address);
     if (isWanted(serviceKey(virtual)) || (isOwn && isWanted(frontendKey(null, port, protocol)))) return true;
     if (excluded.some((prefix) => prefixContains(prefix, address))) return false;
-    if (linked.has(address) || names('addresses', packAddressText(address))) return true;
+    if (linked.has(address) || names('addresses', packedAddress(address))) return true;
     const key = packVirtual(virtual);
     if (FRONTEND_ROLES.some((role) => names(role, key))) return true;
     if (!isOwn) return false;
@@ -156,7 +149,7 @@ export function stateOf({ scheduler, flags, timeoutSeconds, prefixLength }: Ipvs
   return { scheduler, flags, timeoutSeconds, prefixLength };
 }
 
-export interface Sets {
+interface Sets {
   readonly elements: Held['elements'];
   readonly missing: readonly SetRole[];
   readonly wrong: readonly SetRole[];

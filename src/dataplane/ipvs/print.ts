@@ -73,7 +73,7 @@ const SCHEDULER_FLAGS = [
   { bit: 0x20, any: 'flag-3', hashing: null },
 ] as const;
 
-export function protocolOption({ protocol }: Pick<IpvsService, 'protocol'>): string {
+function protocolOption({ protocol }: Pick<IpvsService, 'protocol'>): string {
   return { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' }[protocolFromNumber(protocol) ?? 'TCP'];
 }
 

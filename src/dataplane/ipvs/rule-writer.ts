@@ -9,12 +9,12 @@ import { isOwnChain } from './footprint.js';
 import { CHAIN } from './names.js';
 import { chains, HOOKS } from './rules.js';
 
-export interface RuleWriterOptions extends TablesOptions {
+interface RuleWriterOptions extends TablesOptions {
   readonly addon: IptablesAddon;
 }
 
 /** The rules to be written, in three parts. */
-export interface RulePlan {
+interface RulePlan {
   /** Before there is anything that these rules are for. */
   readonly first: readonly IptablesOperation[];
   /** After all else: another mode, or another proxy, translates until then. */

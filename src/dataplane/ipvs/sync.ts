@@ -1,14 +1,16 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { ServiceKey, ElementKey } from './frontends.js';
-import { packAddressText, packVirtual, SERVING, unpackAddress } from './frontends.js';
+import { packVirtual, SERVING } from './frontends.js';
 import { virtualOf } from './desired.js';
 import type { Ledger } from '../ledger.js';
 import type { Ledgers } from './ledgers.js';
 import { SET_ROLES, type SetRole } from './names.js';
 import type { Writer } from './writer.js';
+import { packedAddress, unpackAddress } from '../../base/pack-address.js';
+import { addressLength } from '../../base/ip.js';
 
 /** The rules to be written at each point; a step does nothing if nothing is to be written. */
-export interface RuleSteps {
+interface RuleSteps {
   readonly first: () => Promise<void>;
   readonly last: () => Promise<void>;
 }
@@ -46,7 +48,7 @@ const OUTLASTING: readonly SetRole[] = [
  */
 export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rules: RuleSteps): Promise<void> {
   const { services, destinations, addresses, elements } = ledgers;
-  const addressOf = (key: ElementKey): IPAddress => unpackAddress(family, key);
+  const addressOf = (key: ElementKey): IPAddress => unpackAddress(key.slice(0, addressLength(family)));
   // Packets to a frontend there that no virtual service takes would reach the node itself.
   const isOnLink = (key: ElementKey): boolean => addresses.acknowledged.has(addressOf(key));
   for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
@@ -55,7 +57,7 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   // A new process recognizes by it what comes next, and its other ports are refused.
   // No packet is sent there before the link has the address.
   await writer.elements('addresses', added(elements.addresses));
-  const isNamed = (address: IPAddress): boolean => !isLacking(elements.addresses, packAddressText(address));
+  const isNamed = (address: IPAddress): boolean => !isLacking(elements.addresses, packedAddress(address));
   await writer.services(
     added(services).filter((key) => services.acknowledged.has(key) || isNamed(virtualOf(key).address)),
   );

@@ -3,7 +3,7 @@ import type { IpvsConfig } from '../../config/config.js';
 import type { IpvsAddon, IpvsTimeouts } from '../../native/contract.js';
 import type { IpvsMessage } from './print.js';
 
-export interface TimeoutsReport {
+interface TimeoutsReport {
   /** External changes since it was set. */
   readonly repairs: readonly string[];
   /** Settings that the kernel does not take. */

@@ -12,7 +12,7 @@ import { hasComments, LINK, type SetRole } from './names.js';
 import type { IpvsMessage } from './print.js';
 import { nameService, nameSet, setCreation } from './wire.js';
 
-export interface WriterParts {
+interface WriterParts {
   readonly addon: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
   readonly family: Family;
   readonly ledgers: Ledgers;
@@ -21,7 +21,7 @@ export interface WriterParts {
 }
 
 /** Counts of what was sent. */
-export interface SentCounts {
+interface SentCounts {
   /** Calls that changed something. */
   transactions: number;
   /** Virtual services, destinations, elements of sets and addresses. */

@@ -10,7 +10,7 @@ import { Desired, type KernelspaceSettings } from './desired.js';
 import type { BalancerKey, Balancers, Endpoints } from './listing.js';
 import { resolve, type Resolution } from './resolution.js';
 
-export interface Dumped {
+interface Dumped {
   readonly plan: FamilyTable;
   readonly balancers: Balancers;
   readonly endpoints: Endpoints;

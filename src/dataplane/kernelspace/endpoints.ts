@@ -16,7 +16,7 @@ import { isOwnId, normalMac, remoteMac } from './names.js';
 /** How soon it is looked again for a pod of this node that HNS does not know, at first and at the most; milliseconds. */
 export const AWAIT_MS = { first: 100, most: 5000 } as const;
 
-export interface EndpointParts {
+interface EndpointParts {
   readonly family: Family;
   readonly ledgers: Ledgers;
   readonly desired: Pick<Desired, 'addresses' | 'usersOf' | 'isLeaving'>;

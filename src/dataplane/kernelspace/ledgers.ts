@@ -47,7 +47,7 @@ export class Ledgers {
  * A provider that HNS does not report is taken for right: to make all endpoints anew would be worse. So is the link address
  * of an endpoint on this node, which HNS chooses.
  */
-export function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
+function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
   if (one.isRemote !== other.isRemote || (one.isRemote && one.mac !== other.mac)) return false;
   return one.provider === null || other.provider === null || one.provider === other.provider;
 }

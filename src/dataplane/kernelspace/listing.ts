@@ -28,7 +28,7 @@ import { isOwnId, isProxyMac, normalMac } from './names.js';
 /** HNS's content of one family, in the mode's terms. Ids are in lower case. */
 
 /** Behind which node a part of an overlay network is. */
-export interface RemoteSubnet {
+interface RemoteSubnet {
   readonly prefix: IPPrefix;
   /** The node's address. */
   readonly provider: IPAddress;

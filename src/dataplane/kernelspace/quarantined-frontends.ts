@@ -9,7 +9,7 @@ import type { BalancerKey } from './listing.js';
 /** From then on it is reported as a refusal that HNS has no endpoint for a pod of this node. */
 const PATIENCE_MS = 10_000;
 
-export interface QuarantineParts {
+interface QuarantineParts {
   readonly ledgers: Ledgers;
   readonly desired: Pick<Desired, 'get' | 'usersOf'>;
   /** Addresses of pods that HNS does not know, and since when. */

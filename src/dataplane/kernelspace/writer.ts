@@ -15,7 +15,7 @@ import type { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { isPassing } from './passing.js';
 
-export interface WriterParts {
+interface WriterParts {
   readonly hcn: Pick<HcnAddon, 'hcnApply'>;
   readonly ledgers: Ledgers;
   readonly modifying: Modifying;

@@ -23,7 +23,7 @@ const MOST_ATTEMPTS = 1024;
 /** The most quarantined frontends that one sync tries again, and the most that it restores: the next sync does not wait longer. */
 const MOST_RETRIES = 16;
 
-export interface DeliveryParts {
+interface DeliveryParts {
   readonly family: Family;
   readonly structure: Structure;
   readonly ledger: TableLedger;
@@ -37,7 +37,7 @@ export interface DeliveryParts {
   readonly readBack: () => Promise<void>;
 }
 
-export interface Delivered {
+interface Delivered {
   readonly sent: Sent;
   /** One line for each chain that is not as it should be. */
   readonly refusedChains: readonly string[];

@@ -3,7 +3,7 @@ import type { NftElementsOperation } from '../../native/contract.js';
 import { unpackSlot } from './keys.js';
 
 /** A component of a key or of data, as libnftables spells it. */
-export type Component = string | number;
+type Component = string | number;
 
 const PROTOCOL_NAMES: Readonly<Record<number, string>> = { 6: 'tcp', 17: 'udp', 132: 'sctp' };
 
@@ -34,7 +34,7 @@ function componentAt(bytes: Uint8Array, offset: number, type: string): Component
 }
 
 /** One element of an operation; what it does not have is null. */
-export interface PackedElement {
+interface PackedElement {
   readonly key: Uint8Array;
   readonly keyEnd: Uint8Array | null;
   readonly data: Uint8Array | null;

@@ -1,15 +1,7 @@
 import { endianness } from 'node:os';
 import { packedKey } from '../../base/endpoint-list.js';
-import {
-  addressBytes,
-  addressFromBytes,
-  addressLength,
-  parseAddress,
-  prefixRange,
-  type Family,
-  type IPAddress,
-  type IPPrefix,
-} from '../../base/ip.js';
+import { addressLength, parseAddress, prefixRange, type Family, type IPPrefix } from '../../base/ip.js';
+import { packedAddress, unpackAddress } from '../../base/pack-address.js';
 import { protocolFromNumber, protocolNumber } from '../../base/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
@@ -24,9 +16,8 @@ export type PackedKey = string;
 /** `protocol . port`, each padded to 4 bytes. */
 export const SERVICE_LENGTH = 8;
 
-/** The bytes of an IPv4 address; any four of them are one. */
+/** Bytes of an IPv4 address; any four are one. */
 const OCTETS = 4;
-const octets = new Uint8Array(OCTETS);
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
@@ -37,7 +28,7 @@ export function packFrontend(key: FrontendKey): PackedKey {
 
 /** {@link packFrontend} of the key that these are the parts of. */
 export function packParts({ address, port, protocol }: FrontendParts): PackedKey {
-  return (address === null ? '' : packAddress(address)) + packService(protocolNumber(protocol), port);
+  return (address === null ? '' : packedAddress(address)) + packService(protocolNumber(protocol), port);
 }
 
 type FrontendParts = ReturnType<typeof parseFrontendKey>;
@@ -69,17 +60,6 @@ export function unpackClientKey(family: Family, packed: PackedKey): FrontendKey 
   return unpackFrontend(family, /^\0+$/.test(packed.slice(0, size)) ? packed.slice(size) : packed);
 }
 
-export function packAddress(address: IPAddress): PackedKey {
-  return packed(addressBytes(address));
-}
-
-export function unpackAddress(packed: PackedKey): IPAddress {
-  if (packed.length !== OCTETS) return addressFromBytes(Buffer.from(packed, 'latin1'));
-  // A listing has thousands, and a Buffer for each costs more than all else.
-  for (let index = 0; index < OCTETS; index++) octets[index] = packed.charCodeAt(index);
-  return addressFromBytes(octets);
-}
-
 /** Which of the maps of endpoints a frontend's are in: by its key alone (FNV-1a), so that every process agrees. */
 export function shardOf(packed: PackedKey): number {
   let hash = 0x811c9dc5;
@@ -107,16 +87,6 @@ export function unpackSlot(packed: Uint8Array, offset: number): number {
 /** A packed endpoint (address and port, 6 or 18 bytes) as map data: the port padded to 4 bytes. */
 export function packEndpoint(packed: PackedKey): PackedKey {
   return `${packed}\0\0`;
-}
-
-/** A frontend's endpoint packed as one that has clients: `address . protocol . port`, with the frontend's protocol. */
-export function packSticky(key: FrontendKey, endpoint: PackedKey): PackedKey {
-  const { protocol } = parseFrontendKey(key);
-  const port = endpoint.length - 2;
-  return (
-    endpoint.slice(0, port) +
-    packService(protocolNumber(protocol), (endpoint.charCodeAt(port) << 8) | endpoint.charCodeAt(port + 1))
-  );
 }
 
 function packService(protocol: number, port: number): PackedKey {

@@ -8,7 +8,7 @@ const SLOT_LIMIT = 1 << 20;
 const SLOT_LENGTH = 4;
 const NO_OWNER = -1;
 
-export interface ListedEndpoints {
+interface ListedEndpoints {
   readonly count: number;
   readonly keys: Uint8Array;
   /** A multiple of 4, as every component of a key is padded. */

@@ -4,10 +4,11 @@ import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListin
 import type { FrontendKey } from '../../plan/types.js';
 import { unpackLocal } from './affinity/local-endpoints.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
-import { packFrontend, shardOf, unpackAddress, unpackFrontend, type PackedKey } from './keys.js';
+import { packFrontend, shardOf, unpackFrontend, type PackedKey } from './keys.js';
 import { ListedSlots } from './listing-slots.js';
 import { SET, parseEndpointsMap } from './names.js';
 import { declaredText } from './schema.js';
+import { unpackAddress } from '../../base/pack-address.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
 export interface UnexpectedElement {

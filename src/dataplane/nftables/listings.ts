@@ -8,7 +8,7 @@ import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
 const TRUST_MS = 3_600_000;
 
 /** A moment from which on a listing is known to be true, if it holds. */
-export interface Look {
+interface Look {
   /** Where the ruleset stood; null: unknown. */
   readonly mark: Mark | null;
   readonly at: number;

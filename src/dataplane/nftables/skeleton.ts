@@ -179,7 +179,7 @@ export function fibType(field: 'saddr' | 'daddr'): Expression {
   return { fib: { result: 'type', flags: [field] } };
 }
 
-export function frontendKey(family: NftFamily): Expression {
+function frontendKey(family: NftFamily): Expression {
   return concat(address(family, 'daddr'), meta('l4proto'), dport);
 }
 

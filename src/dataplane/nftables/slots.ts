@@ -11,7 +11,7 @@ export type Slots = Uint8Array;
 
 export const NO_SLOTS: Slots = new Uint8Array(0);
 
-export interface SlotChange {
+interface SlotChange {
   readonly slot: number;
   /** Where the slot is in both, in bytes. */
   readonly at: number;

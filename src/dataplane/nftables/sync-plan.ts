@@ -12,11 +12,12 @@ import {
   type FrontendElements,
 } from './frontend-elements.js';
 import { emptyTable, type HeldTable } from './listing.js';
-import { packAddress, packFrontend, type PackedKey } from './keys.js';
+import { packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
 import { addressesIn } from './slots.js';
 import { type Structure, type StructureChange } from './structure.js';
 import { ADDRESSES, noKeys, type TableKeys, type TableLedger } from './table-ledger.js';
+import { packedAddress } from '../../base/pack-address.js';
 
 /** One atomic transaction. */
 export interface PlannedTransaction {
@@ -98,8 +99,8 @@ export function planSync(
     builder.splitIfFull();
   }
   const kept = keptAddresses(ledger.frontends, table.family, brought);
-  const packPair = (address: IPAddress): PackedKey => packAddress(address).repeat(2);
-  diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress, kept);
+  const packPair = (address: IPAddress): PackedKey => packedAddress(address).repeat(2);
+  diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packedAddress, kept);
   diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, packPair, kept);
   const transactions = builder.finish(after);
   return {

@@ -31,7 +31,7 @@ export function joinKeys(all: readonly TableKeys[]): TableKeys {
 }
 
 /** A claim of each ledger, see {@link Claim}. */
-export interface TableClaim {
+interface TableClaim {
   acknowledge(): void;
   refuse(): void;
   lose(): void;

@@ -14,7 +14,7 @@ const MOST_REMOVED = 512;
 /** So many that the kernel refuses to remove are found one by one. */
 const MOST_REFUSED = 8;
 
-export interface UnneededParts {
+interface UnneededParts {
   readonly family: Family;
   readonly structure: Structure;
   readonly ledger: TableLedger;

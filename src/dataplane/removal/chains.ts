@@ -2,7 +2,7 @@ import type { IptablesChainListing, IptablesOperation, IptablesTable } from '../
 import type { LeftoverChains } from './remains.js';
 
 /** How to remove what kube-proxy left in one table. */
-export interface TableRemoval {
+interface TableRemoval {
   readonly table: IptablesTable;
   /** The jumps first. */
   readonly operations: readonly IptablesOperation[];

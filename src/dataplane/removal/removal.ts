@@ -16,11 +16,6 @@ export interface RemovalReport {
   readonly goneFlows: ReadonlyMap<Family, readonly FrontendKey[]>;
 }
 
-/** The line about a link among {@link RemovalReport.removed}. */
-export function removedLink(name: string): string {
-  return `link ${name}`;
-}
-
 /** Collects the report; what fails does not keep the rest from being removed. */
 export class Removal implements RemovalReport {
   readonly removed: string[] = [];

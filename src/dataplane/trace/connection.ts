@@ -61,7 +61,7 @@ export interface TracedAnswer {
 }
 
 /** The rule by its place; null: it has gone. */
-export type FindRule = (table: string, chain: string, handle: number) => Promise<string | null>;
+type FindRule = (table: string, chain: string, handle: number) => Promise<string | null>;
 
 export interface TracedPackets {
   readonly request: Passage;
@@ -69,7 +69,7 @@ export interface TracedPackets {
 }
 
 /** Whether rules of a chain are ours: the table decides or, where tables are shared, the chain. */
-export type IsOurs = (table: string, chain: string) => boolean;
+type IsOurs = (table: string, chain: string) => boolean;
 
 /** @param own the table of the trace. @param refuses whether a rule rejects. */
 export async function describeConnection(

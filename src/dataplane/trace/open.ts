@@ -15,7 +15,7 @@ export class TraceError extends Error {
 }
 
 /** A running trace. */
-export interface OpenTrace {
+interface OpenTrace {
   /** The next connection that something has become of; null: the time is over. */
   next(milliseconds: number): Promise<TracedConnection | null>;
   /** Whether the kernel reported more than could be read. */

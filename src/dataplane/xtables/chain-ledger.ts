@@ -5,7 +5,7 @@ import { tableOf, tablesBefore } from './operations.js';
 import type { ChainId } from './rules.js';
 
 /** A stream that is under way. Ends once. */
-export interface StreamClaim {
+interface StreamClaim {
   acknowledge(): void;
   /** Tables before this one were written; nothing was done in it and those after it. */
   refuse(table: IptablesTable): void;

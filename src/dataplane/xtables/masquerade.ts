@@ -6,7 +6,7 @@ import { commentMatch, type Chain } from './rules.js';
 export const MASQUERADE = 'MASQUERADE --random-fully';
 
 /** Rules with which a mode completes the chains of {@link masqueradeChains}. */
-export interface MasqueradeExtras {
+interface MasqueradeExtras {
   /** The first of KUBE-FORWARD. */
   readonly forward: readonly string[];
   /** The first of KUBE-POSTROUTING, for packets with the mark or without. */

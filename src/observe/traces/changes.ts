@@ -20,7 +20,7 @@ export interface FollowedChange {
 }
 
 /** What a run takes. */
-export interface TakenChanges {
+interface TakenChanges {
   /** Those that are sampled, with those of earlier runs that failed. */
   readonly followed: readonly FollowedChange[];
   /** How many there are, followed or not. */

@@ -23,7 +23,7 @@ const MAX_WAITING = 4096;
 const MAX_BATCH = 512;
 const BATCH_EVERY_MS = 1000;
 
-export interface ExportingOptions {
+interface ExportingOptions {
   /** `host:port`, `dns://[authority]/host:port` or `unix:///path`. */
   readonly endpoint: string;
   /** Of a million traces; null: of none that begins here. */

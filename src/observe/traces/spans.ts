@@ -14,7 +14,7 @@ import { messageOf } from '../../base/error-message.js';
 /** The wall clock may run away so far from the monotonic one before it is followed: it was set. */
 const MAX_DRIFT_MS = 100;
 
-export interface SpanStart extends Omit<SpanOptions, 'startTime' | 'root'> {
+interface SpanStart extends Omit<SpanOptions, 'startTime' | 'root'> {
   /** On performance.now's clock, in milliseconds; now where it is not given. */
   readonly at?: number;
 }

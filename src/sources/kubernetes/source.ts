@@ -50,7 +50,7 @@ export interface RunningKubernetes {
 }
 
 /** A resource as the state has it. */
-export interface Holding {
+interface Holding {
   readonly writer: SourceWriter;
   readonly inventory: Inventory;
 }

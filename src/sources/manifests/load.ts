@@ -9,7 +9,7 @@ import type { Problem, ProblemSink } from './problems.js';
 import { openLocation } from './start.js';
 import { DEFAULT_TIMING } from './timing.js';
 
-export interface LoadedManifests {
+interface LoadedManifests {
   readonly rows: readonly Row[];
   /** In the order of locations and files; {@link Problem.severity} gives their meaning. */
   readonly problems: readonly Problem[];

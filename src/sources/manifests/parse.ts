@@ -5,7 +5,7 @@ import type { Pacer } from './pacer.js';
 import { YamlThread } from './yaml-thread.js';
 
 /** One document of a file, counted from 1: its value, or why there is none. Empty documents have the value null. */
-export type ParsedDocument =
+type ParsedDocument =
   | { readonly number: number; readonly type: 'value'; readonly value: unknown }
   | { readonly number: number; readonly type: 'error'; readonly message: string };
 

@@ -6,7 +6,7 @@ import { specialAddressAt, type SpecialAddress } from '../../base/special-addres
 import type { EndpointSliceRow } from '../../state/rows.js';
 import type { Interner } from './intern.js';
 
-export type Columns = Pick<
+type Columns = Pick<
   EndpointSliceRow,
   'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints' | 'zoneNames' | 'zones' | 'pods'
 >;

@@ -23,7 +23,7 @@ class Problems {
 }
 
 /** What reading one object found. */
-export interface Findings {
+interface Findings {
   /** The object cannot be used. */
   readonly errors: Problems;
   /** An entry of it was left out. */

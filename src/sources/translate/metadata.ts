@@ -29,7 +29,7 @@ const SUBDOMAIN = {
 /** The forms the API requires of names. */
 const NAME_FORMS = { label: LABEL, subdomain: SUBDOMAIN } as const;
 
-export type NameForm = keyof typeof NAME_FORMS;
+type NameForm = keyof typeof NAME_FORMS;
 
 const FORM_OF_KIND: Readonly<Record<RowKind, NameForm>> = {
   Service: 'label',

@@ -17,7 +17,7 @@ const KINDS: Readonly<Record<RowKind, { readonly group: string; readonly version
 const ROW_KINDS: readonly RowKind[] = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'];
 
 /** `other`: a kind we do not read. `version`: a kind we do, in a version we do not. */
-export type Recognition =
+type Recognition =
   | { readonly type: 'ours'; readonly kind: RowKind }
   | { readonly type: 'version'; readonly kind: RowKind; readonly versions: readonly string[] }
   | { readonly type: 'other' };

@@ -17,8 +17,8 @@ import { checkName, readRef, readTime, type Translation } from './metadata.js';
 import { readRetry } from './retry.js';
 import { readSourceRanges } from './source-ranges.js';
 
-export const CONNECT_RETRY = 'pointsman.dev/connect-retry';
-export const UDP_RETRY = 'pointsman.dev/udp-retry';
+const CONNECT_RETRY = 'pointsman.dev/connect-retry';
+const UDP_RETRY = 'pointsman.dev/udp-retry';
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const TYPES = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const;
 const POLICIES = ['Cluster', 'Local'] as const;

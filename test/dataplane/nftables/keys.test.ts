@@ -1,18 +1,17 @@
 import t from 'tap';
 import { packLocal, unpackLocal } from '../../../src/dataplane/nftables/affinity/local-endpoints.js';
 import {
-  packAddress,
   packEndpoint,
   packFrontend,
   packRange,
   packSlot,
   shardOf,
-  unpackAddress,
   unpackFrontend,
   unpackSlot,
 } from '../../../src/dataplane/nftables/keys.js';
 import { SHARDS, endpointsMap, parseEndpointsMap } from '../../../src/dataplane/nftables/names.js';
 import { address, prefix } from '../../support/rows.js';
+import { packedAddress, unpackAddress } from '../../../src/base/pack-address.js';
 
 const hex = (packed: string): string => Buffer.from(packed, 'latin1').toString('hex');
 const bytes = (text: string): string => Buffer.from(text.replaceAll(' ', ''), 'hex').toString('latin1');
@@ -22,7 +21,7 @@ t.test('keys are what the kernel holds: network order, every component padded to
   t.equal(hex(packFrontend('10.96.0.10:53/UDP')), '0a60000a' + '11000000' + '00350000');
   t.equal(hex(packFrontend('nodeport:30080/TCP')), '06000000' + '75800000');
   t.equal(hex(packFrontend('[fd00::1]:443/SCTP')), 'fd000000000000000000000000000001' + '84000000' + '01bb0000');
-  t.equal(hex(packAddress(address('192.0.2.1'))), 'c0000201');
+  t.equal(hex(packedAddress(address('192.0.2.1'))), 'c0000201');
   t.equal(hex(packRange(prefix('10.1.0.0/16'))), '0a010000' + '0a01ffff');
   t.equal(hex(packEndpoint(bytes('0a000001 1f90'))), '0a000001' + '1f900000');
   t.end();
@@ -43,7 +42,7 @@ t.test('frontends come back as they went', (t) => {
   }
   for (const key of ['[fd00::1]:443/TCP', 'nodeport:65535/UDP'])
     t.equal(unpackFrontend('IPv6', packFrontend(key)), key);
-  t.equal(unpackAddress(packAddress(address('2001:db8::5'))), '2001:db8::5');
+  t.equal(unpackAddress(packedAddress(address('2001:db8::5'))), '2001:db8::5');
   t.end();
 });
 

@@ -1,7 +1,8 @@
 import { familyOf, isLoopback, addressFromBytes, type Family, type IPAddress } from '../../../src/base/ip.js';
-import { packAddress, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import { type PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import { OTHERS_MARK, type Arrived } from '../courses.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
+import { packedAddress } from '../../../src/base/pack-address.js';
 
 /** A packet on its way through chains. */
 export interface Traveller extends Arrived {
@@ -28,12 +29,12 @@ export function traveller(
   localAddresses: readonly IPAddress[],
   isInSet: Traveller['isInSet'] = () => false,
 ): Traveller {
-  const own = new Set(localAddresses.map(packAddress));
-  const destination = packAddress(packet.destination);
+  const own = new Set(localAddresses.map(packedAddress));
+  const destination = packedAddress(packet.destination);
   return {
     family: familyOf(packet.destination),
     protocol: packet.protocol.toLowerCase(),
-    source: packAddress(packet.source),
+    source: packedAddress(packet.source),
     originalDestination: destination,
     destination,
     port: packPort(packet.port),

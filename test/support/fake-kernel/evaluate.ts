@@ -1,9 +1,10 @@
 import { parseAddress, parsePrefix } from '../../../src/base/ip.js';
 import { parseProtocol, protocolNumber } from '../../../src/base/protocol.js';
 import type { Expression, Rule, Statement } from '../../../src/dataplane/nftables/json.js';
-import { packAddress, packRange, packSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import { packRange, packSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import type { Traveller } from './packet.js';
 import { findElement, type FakeElement, type FakeTable } from './table.js';
+import { packedAddress } from '../../../src/base/pack-address.js';
 
 /** What a rule's expressions say of a packet: the meaning of nft's words, as far as our rules use them. */
 
@@ -121,7 +122,7 @@ export class Evaluation {
     const protocol = parseProtocol(value.toUpperCase());
     if (protocol !== null) return String.fromCharCode(protocolNumber(protocol));
     const address = parseAddress(value);
-    return address === null ? value : packAddress(address);
+    return address === null ? value : packedAddress(address);
   }
 
   private metadata(key: string): PackedKey {

@@ -1,7 +1,7 @@
 import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../../src/base/ip.js';
 import { protocolNumber } from '../../../src/base/protocol.js';
 import type { ChainHook, Statement } from '../../../src/dataplane/nftables/json.js';
-import { packAddress, unpackSlot } from '../../../src/dataplane/nftables/keys.js';
+import { unpackSlot } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
 import {
   afterHook,
@@ -15,6 +15,7 @@ import {
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
 import type { KernelPacket, SetUpdate, Traveller } from './packet.js';
 import type { FakeChain, FakeTable } from './table.js';
+import { packedAddress } from '../../../src/base/pack-address.js';
 
 type Hook = readonly [ChainHook['hook'], 'filter' | 'nat'];
 
@@ -57,14 +58,14 @@ export function trace(
 }
 
 function traveller(packet: KernelPacket, localAddresses: readonly IPAddress[]): Traveller {
-  const own = new Set(localAddresses.map(packAddress));
-  const destination = packAddress(packet.destination);
+  const own = new Set(localAddresses.map(packedAddress));
+  const destination = packedAddress(packet.destination);
   const port = String.fromCharCode(packet.port >> 8, packet.port & 0xff);
   const family: NftFamily = familyOf(packet.destination) === 'IPv4' ? 'ip' : 'ip6';
   return {
     family,
     protocol: protocolNumber(packet.protocol),
-    source: packAddress(packet.source),
+    source: packedAddress(packet.source),
     originalDestination: destination,
     originalPort: port,
     destination,

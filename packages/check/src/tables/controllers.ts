@@ -41,7 +41,7 @@ const OLD_NAMES = `
 const KNOWN: ReadonlySet<string> = new Set(`${NAMES} ${OLD_NAMES}`.trim().split(/\s+/));
 
 /** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. Other releases have others. */
-export function unknownController(entries: readonly string[], release: number): string | null {
+function unknownController(entries: readonly string[], release: number): string | null {
   if (release !== KUBERNETES_MINOR) return null;
   return entries.find((entry) => entry !== '*' && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
 }

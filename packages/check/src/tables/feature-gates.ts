@@ -127,7 +127,7 @@ const NEEDS: ReadonlyMap<string, readonly string[]> = new Map(
 );
 
 /** A gate that is set, and why no program starts with it. */
-export interface GateProblem {
+interface GateProblem {
   readonly name: string;
   readonly problem: string;
 }
@@ -165,7 +165,7 @@ export const KNOWN_GATES: Rule = rule('feature-gate', (section) => {
 });
 
 /** Whether a gate is on by what a document sets, or else by default; null where that is not known. */
-export function isGateOn(section: Section, name: string): boolean | null {
+function isGateOn(section: Section, name: string): boolean | null {
   const gates = section.section('featureGates');
   if (gates?.isTruth(name) === true) return gates.truth(name);
   if (section.release !== KUBERNETES_MINOR) return null;

@@ -187,7 +187,7 @@ const CIPHER_SUITES = `
   TLS_RSA_WITH_AES_128_GCM_SHA256 TLS_RSA_WITH_AES_256_CBC_SHA TLS_RSA_WITH_AES_256_GCM_SHA384 TLS_RSA_WITH_RC4_128_SHA`;
 
 export const CIPHER_SUITE = oneOf(...CIPHER_SUITES.trim().split(/\s+/));
-export const TLS_VERSION = oneOf('VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13');
+const TLS_VERSION = oneOf('VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13');
 
 const SIGNALS = [
   'memory.available',

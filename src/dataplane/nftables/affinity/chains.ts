@@ -97,7 +97,7 @@ function rememberName(seconds: number, key: ClientKeyName): string {
 }
 
 /** A chain of one Service port's own, by its name. */
-export type AffinityChain =
+type AffinityChain =
   | { readonly does: 'find'; readonly key: FrontendKey }
   | { readonly does: 'remember'; readonly key: FrontendKey; readonly seconds: number }
   /** Clients of two lists of endpoints, by the key of each. */

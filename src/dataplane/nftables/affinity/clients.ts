@@ -14,7 +14,7 @@ import { NFT_FAMILY, TABLE, clientsMap, parseClientsMap } from '../names.js';
 import { nameClientKey } from './key-names.js';
 
 /** Operations that remove some clients, to be sent in one transaction. */
-export type Forgetting = readonly [NftElementsOperation, NftElementsOperation];
+type Forgetting = readonly [NftElementsOperation, NftElementsOperation];
 
 const ROWS_AT_ONCE = 256;
 

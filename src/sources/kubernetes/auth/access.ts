@@ -60,7 +60,7 @@ export interface TlsAccess {
   readonly pair: { readonly certificate: PemSource; readonly key: PemSource } | null;
 }
 
-export interface Login {
+interface Login {
   readonly token: string;
   /** While it can be read it counts before `token`. Empty: none. */
   readonly tokenFile: string;
@@ -90,7 +90,7 @@ export interface ExecCluster {
   readonly config: unknown;
 }
 
-export interface AccessOptions {
+interface AccessOptions {
   /** `clientConnection.kubeconfig` or `--kubeconfig`; empty: none. The environment variable KUBECONFIG does not count. */
   readonly kubeconfig: string;
   /** Which context of it counts; absent or empty: its current one. */

@@ -23,7 +23,7 @@ export interface ExecCredential {
   readonly expiresAt: number | null;
 }
 
-export interface ExecDependencies extends HoldOffDependencies {
+interface ExecDependencies extends HoldOffDependencies {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;

@@ -3,7 +3,7 @@ import { printableLine } from '../../../base/printable.js';
 import { CredentialsError } from './errors.js';
 
 /** One run of a command. */
-export interface Run {
+interface Run {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;

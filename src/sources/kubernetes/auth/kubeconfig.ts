@@ -16,7 +16,7 @@ export interface Kubeconfig {
   readonly warnings: readonly string[];
 }
 
-export interface Context {
+interface Context {
   /** Field path of this entry, for messages. */
   readonly at: string;
   readonly cluster: string;

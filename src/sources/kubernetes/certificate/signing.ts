@@ -38,7 +38,7 @@ export class RefusedRequest extends SigningError {
   }
 }
 
-export interface SigningParts {
+interface SigningParts {
   readonly api: ApiConnection;
   readonly key: KeyObject;
   readonly signerName: string;

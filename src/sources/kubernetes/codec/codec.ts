@@ -2,7 +2,7 @@ import type { Codec } from './events.js';
 import { JSON_CODEC } from './json.js';
 import { PROTOBUF_CODEC } from './protobuf.js';
 
-export const JSON_TYPE = 'application/json';
+const JSON_TYPE = 'application/json';
 const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 
 /** The codec for a response's Content-Type without parameters; null when we do not speak it. */

@@ -28,7 +28,7 @@ export function readKind(cursor: Cursor): string {
 }
 
 /** What an envelope holds, and where in the bytes it was read from. */
-export interface Envelope {
+interface Envelope {
   readonly kind: string;
   readonly raw: Range;
 }

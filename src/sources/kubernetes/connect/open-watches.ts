@@ -2,7 +2,7 @@ import type { Clock } from '../../../base/clock.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import type { Body } from './body.js';
 
-export interface OpenWatchesOptions {
+interface OpenWatchesOptions {
   readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;

@@ -5,7 +5,7 @@ import { trimEnd } from '../../../base/text.js';
 import { formatMicroTime } from '../../../base/timestamp.js';
 
 /** What an event has about its sending. */
-export interface EventStamp {
+interface EventStamp {
   /** The sender. */
   readonly controller: string;
   /** When it happened, in nanoseconds since the epoch; different for every event. */

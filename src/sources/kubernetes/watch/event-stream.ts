@@ -17,7 +17,7 @@ export interface StreamListener {
   advanced(version: string): void;
 }
 
-export interface StreamSettings {
+interface StreamSettings {
   readonly resource: Resource;
   readonly inventory: Inventory;
   readonly writer: SourceWriter;

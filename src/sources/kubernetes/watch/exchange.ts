@@ -15,7 +15,7 @@ export interface BodyDecoder<T> {
   end(): T;
 }
 
-export interface Exchange<T> {
+interface Exchange<T> {
   readonly path: string;
   readonly query: ApiQuery;
   /** Called when the answer is good and about to be read. */

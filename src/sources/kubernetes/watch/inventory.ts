@@ -12,7 +12,7 @@ import type { ReceivedObject } from '../codec/events.js';
 import type { Resource } from '../resources.js';
 
 /** How many objects could not be used so far. */
-export interface ObjectFaults {
+interface ObjectFaults {
   /** Bytes that make no such object. */
   readonly undecodable: number;
   /** Objects with a field that may not be as it is. */

@@ -10,7 +10,7 @@ const PAGE_SIZE = '500';
 /** The limit of a list that is asked for its version only. */
 const NO_MORE = '1';
 
-export interface Listing {
+interface Listing {
   readonly relist: Relist;
   readonly version: string;
 }

@@ -14,7 +14,7 @@ import { Lister } from './lister.js';
 import { noEvents, type EventName, type ResourceStatus } from './status.js';
 import { Trouble } from './trouble.js';
 
-export interface ReflectorOptions {
+interface ReflectorOptions {
   readonly resource: Resource;
   readonly exchanger: Exchanger;
   readonly inventory: Inventory;

@@ -13,7 +13,7 @@ import { Trouble } from './trouble.js';
 /** Failures after which a server may soon answer. */
 const PASSING: ReadonlySet<FailureKind> = new Set<FailureKind>(['throttled', 'unavailable', 'silent', 'truncated']);
 
-export interface ServiceCIDRListOptions {
+interface ServiceCIDRListOptions {
   readonly exchanger: Exchanger;
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
