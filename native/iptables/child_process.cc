@@ -57,7 +57,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// Answers errno; 0 with `pid` set.
-int spawn(const Surroundings& surroundings, const std::string& path, std::vector<std::string> arguments,
+int spawn(const ProcessEnvironment& environment, const std::string& path, std::vector<std::string> arguments,
           const std::array<int, 3>& streams, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -78,8 +78,8 @@ int spawn(const Surroundings& surroundings, const std::string& path, std::vector
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   arguments.insert(arguments.begin(), path);
-  std::vector<std::string> environment = surroundings.environment;
-  const int failure = posix_spawn(&pid, path.c_str(), &actions, &attributes, pointers(arguments).data(), pointers(environment).data());
+  std::vector<std::string> variables = environment.variables;
+  const int failure = posix_spawn(&pid, path.c_str(), &actions, &attributes, pointers(arguments).data(), pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return failure;
@@ -166,8 +166,8 @@ void reap(pid_t pid, bool in_time, Clock::time_point end, Exit& result) {
 
 }  // namespace
 
-Surroundings Surroundings::current() {
-  Surroundings surroundings;
+ProcessEnvironment ProcessEnvironment::current() {
+  ProcessEnvironment environment;
   std::string folders;
   if (const char* inherited = std::getenv("PATH")) folders = inherited;
   folders += ":/usr/local/sbin:/usr/sbin:/sbin";
@@ -176,19 +176,19 @@ Surroundings Surroundings::current() {
     const std::size_t end = std::min(folders.find(':', start), folders.size());
     // Others would be meant from wherever this process happens to be.
     if (folders[start] == '/') {
-      surroundings.path.push_back(folders.substr(start, end - start));
-      path += (path.empty() ? "" : ":") + surroundings.path.back();
+      environment.path.push_back(folders.substr(start, end - start));
+      path += (path.empty() ? "" : ":") + environment.path.back();
     }
     start = end + 1;
   }
-  surroundings.environment = {"PATH=" + path, "LC_ALL=C"};
+  environment.variables = {"PATH=" + path, "LC_ALL=C"};
   for (const char* name : {"XTABLES_LOCKFILE", "XTABLES_LIBDIR"}) {
-    if (const char* value = std::getenv(name)) surroundings.environment.push_back(std::string(name) + "=" + value);
+    if (const char* value = std::getenv(name)) environment.variables.push_back(std::string(name) + "=" + value);
   }
-  return surroundings;
+  return environment;
 }
 
-std::optional<std::string> Surroundings::find(const std::string& program) const {
+std::optional<std::string> ProcessEnvironment::find(const std::string& program) const {
   for (const std::string& folder : path) {
     std::string file = folder + "/" + program;
     struct stat found {};
@@ -197,7 +197,7 @@ std::optional<std::string> Surroundings::find(const std::string& program) const 
   return {};
 }
 
-Exit run_program(const Surroundings& surroundings, const std::string& path, const std::vector<std::string>& arguments,
+Exit run_program(const ProcessEnvironment& environment, const std::string& path, const std::vector<std::string>& arguments,
                  std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output) {
   Exit result;
   Channel in;
@@ -209,7 +209,7 @@ Exit run_program(const Surroundings& surroundings, const std::string& path, cons
   }
   const Clock::time_point end = Clock::now() + limit;
   pid_t pid = 0;
-  result.failure = spawn(surroundings, path, arguments, {in.theirs.number(), out.theirs.number(), error.theirs.number()}, pid);
+  result.failure = spawn(environment, path, arguments, {in.theirs.number(), out.theirs.number(), error.theirs.number()}, pid);
   if (result.failure != 0) return result;
   in.theirs.close();
   out.theirs.close();

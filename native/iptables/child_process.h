@@ -10,15 +10,15 @@
 namespace pointsman::iptables {
 
 /// What a program is started with; copied on the JS thread, since the environment may change under another.
-struct Surroundings {
+struct ProcessEnvironment {
   /// Folders to look for programs in, in order.
   std::vector<std::string> path;
   /// `NAME=value`.
-  std::vector<std::string> environment;
+  std::vector<std::string> variables;
 
   /// The absolute folders of PATH and the usual ones of administrators' programs; XTABLES_LOCKFILE and XTABLES_LIBDIR where set. Messages in English.
   /// Nothing else of our environment goes on, LD_PRELOAD and the like neither.
-  static Surroundings current();
+  static ProcessEnvironment current();
   /// The first executable file of that name.
   std::optional<std::string> find(const std::string& program) const;
 };
@@ -39,7 +39,7 @@ struct Exit {
 /// A program does not end because this process does, however that ends. It discards incomplete input, which ends without a COMMIT. It should
 /// apply complete input to the end, table by table, rather than be cut off between two tables.
 /// @param output takes pieces of standard output.
-Exit run_program(const Surroundings& surroundings, const std::string& path, const std::vector<std::string>& arguments,
+Exit run_program(const ProcessEnvironment& environment, const std::string& path, const std::vector<std::string>& arguments,
                  std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output);
 
 }  // namespace pointsman::iptables

@@ -38,9 +38,9 @@ struct Version {
 };
 
 /// `iptables-restore v1.8.9 (nf_tables)`; releases before 1.8 name no flavour and are legacy.
-std::optional<Version> version_of(const Surroundings& surroundings, const std::string& path) {
+std::optional<Version> version_of(const ProcessEnvironment& environment, const std::string& path) {
   std::string printed;
-  const Exit exit = run_program(surroundings, path, {"--version"}, {}, kProbeLimit, [&](std::string_view piece) { printed += piece; });
+  const Exit exit = run_program(environment, path, {"--version"}, {}, kProbeLimit, [&](std::string_view piece) { printed += piece; });
   if (exit.code != 0) return {};
   const std::size_t start = printed.find(" v");
   if (start == std::string::npos) return {};
@@ -50,12 +50,12 @@ std::optional<Version> version_of(const Surroundings& surroundings, const std::s
 }
 
 /// @param action `restore` or `save`.
-std::optional<std::string> find_program(const Surroundings& surroundings, Family family, Flavor flavor, const std::string& action) {
+std::optional<std::string> find_program(const ProcessEnvironment& environment, Family family, Flavor flavor, const std::string& action) {
   const std::string base = base_of(family);
-  if (auto own = surroundings.find(base + "-" + name_of(flavor) + "-" + action)) return own;
-  auto common = surroundings.find(base + "-" + action);
+  if (auto own = environment.find(base + "-" + name_of(flavor) + "-" + action)) return own;
+  auto common = environment.find(base + "-" + action);
   if (!common) return {};
-  const auto version = version_of(surroundings, *common);
+  const auto version = version_of(environment, *common);
   if (!version || version->flavor != flavor) return {};
   return common;
 }
@@ -103,21 +103,21 @@ bool legacy_table_exists(Family family, Table table) {
   return false;
 }
 
-bool flavor_works(const Surroundings& surroundings, Family family, Flavor flavor, bool last_resort) {
+bool flavor_works(const ProcessEnvironment& environment, Family family, Flavor flavor, bool last_resort) {
   if (flavor == Flavor::kLegacy && read_file(table_names_file(family)).ok()) return true;
   if (flavor == Flavor::kLegacy && !last_resort) return false;
-  const auto save = find_program(surroundings, family, flavor, "save");
+  const auto save = find_program(environment, family, flavor, "save");
   if (!save) return false;
   // The nft flavour creates no table that it lists; `security` is small wherever it is used.
   const char* table = flavor == Flavor::kNft ? "security" : "nat";
-  return succeeded(run_program(surroundings, *save, {"-t", table}, {}, kProbeLimit, ignore));
+  return succeeded(run_program(environment, *save, {"-t", table}, {}, kProbeLimit, ignore));
 }
 
 /// @param options of the program, beside the table.
-netlink::Result<std::vector<ChainListing>, Failure> save(const Surroundings& surroundings, Family family, Flavor flavor,
+netlink::Result<std::vector<ChainListing>, Failure> save(const ProcessEnvironment& environment, Family family, Flavor flavor,
                                                          const std::vector<Table>& tables, const std::vector<std::string>& text_of,
                                                          const std::vector<std::string>& options) {
-  const auto program = find_program(surroundings, family, flavor, "save");
+  const auto program = find_program(environment, family, flavor, "save");
   if (!program) return missing_program(family, flavor, "save");
   std::vector<ChainListing> chains;
   for (const Table table : tables) {
@@ -126,7 +126,7 @@ netlink::Result<std::vector<ChainListing>, Failure> save(const Surroundings& sur
     std::vector<std::string> arguments{"-t", name_of(table)};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const Exit exit =
-        run_program(surroundings, *program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
+        run_program(environment, *program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
     if (!succeeded(exit)) return failure_of(*program, exit);
     auto parsed = parser.finish();
     if (!parsed.ok()) {
@@ -145,13 +145,13 @@ const char* table_names_file(Family family) {
   return family == Family::kIPv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
 }
 
-std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family) {
+std::vector<FoundFlavor> find_flavors(const ProcessEnvironment& environment, Family family) {
   std::vector<FoundFlavor> found;
   for (const Flavor flavor : {Flavor::kNft, Flavor::kLegacy}) {
-    const auto restore_program = find_program(surroundings, family, flavor, "restore");
+    const auto restore_program = find_program(environment, family, flavor, "restore");
     if (!restore_program) continue;
-    const auto version = version_of(surroundings, *restore_program);
-    if (version && flavor_works(surroundings, family, flavor, found.empty())) found.push_back({flavor, version->number});
+    const auto version = version_of(environment, *restore_program);
+    if (version && flavor_works(environment, family, flavor, found.empty())) found.push_back({flavor, version->number});
   }
   return found;
 }
@@ -188,14 +188,14 @@ std::optional<std::size_t> complained_line(const std::string& words) {
   return {};
 }
 
-netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Transaction& transaction) {
+netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, const Transaction& transaction) {
   const Stream stream(transaction);
   const Ack ack{stream.text().size(), stream.rules()};
   if (transaction.operations.empty()) return ack;
-  const auto program = find_program(surroundings, transaction.family, transaction.flavor, "restore");
+  const auto program = find_program(environment, transaction.family, transaction.flavor, "restore");
   if (!program) return missing_program(transaction.family, transaction.flavor, "restore");
   for (int attempt = 1;; ++attempt) {
-    const Exit exit = run_program(surroundings, *program, {"--noflush", "-w", kLockWait}, stream.text(), kRestoreLimit, ignore);
+    const Exit exit = run_program(environment, *program, {"--noflush", "-w", kLockWait}, stream.text(), kRestoreLimit, ignore);
     if (succeeded(exit)) return ack;
     const bool busy = transaction.flavor == Flavor::kLegacy && exit.code == kResourceProblem;
     const bool locked = exit.words.find("xtables lock") != std::string::npos;
@@ -212,15 +212,15 @@ netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Tr
   }
 }
 
-netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
+netlink::Result<std::vector<ChainListing>, Failure> list_chains(const ProcessEnvironment& environment, Family family, Flavor flavor,
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of) {
-  return save(surroundings, family, flavor, tables, text_of, {});
+  return save(environment, family, flavor, tables, text_of, {});
 }
 
-netlink::Result<std::vector<ChainListing>, Failure> count_packets(const Surroundings& surroundings, Family family, Flavor flavor, Table table,
+netlink::Result<std::vector<ChainListing>, Failure> count_packets(const ProcessEnvironment& environment, Family family, Flavor flavor, Table table,
                                                                   const std::string& prefix) {
-  auto listed = save(surroundings, family, flavor, {table}, {prefix}, {"-c"});
+  auto listed = save(environment, family, flavor, {table}, {prefix}, {"-c"});
   if (listed.ok()) std::erase_if(listed.value(), [](const ChainListing& chain) { return chain.policy || chain.counted.empty(); });
   return listed;
 }

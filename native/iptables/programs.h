@@ -38,18 +38,18 @@ struct FoundFlavor {
 const char* table_names_file(Family family);
 
 /// The flavours that are there and work here. Loads no module of the kernel to find out, unless legacy programs are all there is.
-std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family);
+std::vector<FoundFlavor> find_flavors(const ProcessEnvironment& environment, Family family);
 
 /// Applies the operations, table by table. What the kernel refuses because others changed its rules meanwhile is tried again.
-netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Transaction& transaction);
+netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, const Transaction& transaction);
 
 /// Lists chains. An unused table has none, and stays unused.
-netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
+netlink::Result<std::vector<ChainListing>, Failure> list_chains(const ProcessEnvironment& environment, Family family, Flavor flavor,
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of);
 
 /// Chains whose name begins with `prefix` and that have rules that packets matched, with these rules alone. An unused table has none.
-netlink::Result<std::vector<ChainListing>, Failure> count_packets(const Surroundings& surroundings, Family family, Flavor flavor, Table table,
+netlink::Result<std::vector<ChainListing>, Failure> count_packets(const ProcessEnvironment& environment, Family family, Flavor flavor, Table table,
                                                                   const std::string& prefix);
 
 /// A program's words as one line without its advice to read the manual, 600 bytes and an ellipsis at most, whole characters only.

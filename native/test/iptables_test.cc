@@ -70,8 +70,8 @@ struct Ran {
 
 Ran run(const std::string& script, std::string_view input, milliseconds limit = seconds(60)) {
   Ran ran;
-  const Surroundings surroundings{{}, {"LC_ALL=C"}};
-  ran.exit = run_program(surroundings, "/bin/sh", {"-c", script}, input, limit, [&](std::string_view piece) { ran.output += piece; });
+  const ProcessEnvironment environment{{}, {"LC_ALL=C"}};
+  ran.exit = run_program(environment, "/bin/sh", {"-c", script}, input, limit, [&](std::string_view piece) { ran.output += piece; });
   return ran;
 }
 
@@ -259,12 +259,12 @@ TEST(programs_get_little_of_our_environment) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", "bin::.:/usr/bin:", 1);
   setenv("LD_PRELOAD_PROBE", "x", 1);
-  const Surroundings surroundings = Surroundings::current();
+  const ProcessEnvironment environment = ProcessEnvironment::current();
   setenv("PATH", path.c_str(), 1);
   unsetenv("LD_PRELOAD_PROBE");
-  CHECK_EQUAL(surroundings.environment.at(0), "PATH=/usr/bin:/usr/local/sbin:/usr/sbin:/sbin");
-  CHECK_EQUAL(surroundings.path.size(), 4U);
-  for (const std::string& variable : surroundings.environment) {
+  CHECK_EQUAL(environment.variables.at(0), "PATH=/usr/bin:/usr/local/sbin:/usr/sbin:/sbin");
+  CHECK_EQUAL(environment.path.size(), 4U);
+  for (const std::string& variable : environment.variables) {
     const std::string name = variable.substr(0, variable.find('='));
     CHECK(name == "PATH" || name == "LC_ALL" || name == "XTABLES_LOCKFILE" || name == "XTABLES_LIBDIR");
   }
@@ -291,14 +291,14 @@ TEST(child_process_takes_signals_that_we_ignore) {
 }
 
 TEST(child_process_that_cannot_start_says_why) {
-  const Exit exit = run_program(Surroundings{}, "/nonexistent", {}, "", seconds(1), [](std::string_view) {});
+  const Exit exit = run_program(ProcessEnvironment{}, "/nonexistent", {}, "", seconds(1), [](std::string_view) {});
   CHECK_EQUAL(exit.failure, ENOENT);
 }
 
 TEST(programs_are_found_in_the_folders_of_the_path) {
-  const Surroundings surroundings{{"/nonexistent", "/bin"}, {}};
-  CHECK_EQUAL(surroundings.find("sh").value_or(""), "/bin/sh");
-  CHECK(!surroundings.find("no-such-program"));
+  const ProcessEnvironment environment{{"/nonexistent", "/bin"}, {}};
+  CHECK_EQUAL(environment.find("sh").value_or(""), "/bin/sh");
+  CHECK(!environment.find("no-such-program"));
 }
 
 TEST(iptables_recent_lists_say_when_a_client_was_seen) {

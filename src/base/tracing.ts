@@ -1,5 +1,5 @@
 /** An object that a watch reported. */
-export interface HeardObject {
+export interface TracedObject {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly kind: string;
   /** Empty for what has none. */
@@ -11,7 +11,7 @@ export interface HeardObject {
 /** What sources report to the observer of changes. Without an observer it is null, and no source allocates anything for it. */
 export interface SourceTracing {
   /** Commits the result of what was received. */
-  committing(heard: readonly HeardObject[], commit: () => void): void;
+  committing(received: readonly TracedObject[], commit: () => void): void;
   /** All of a resource has been read and committed. @param since when that began, on performance.now's clock. */
   listed(resource: string, objects: number, since: number): void;
   /** A request to an API server begins. @param target path and query. */

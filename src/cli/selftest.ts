@@ -199,8 +199,9 @@ class Selftest {
     const deadline = Date.now() + PROGRAMMED_MS;
     for (const { family, clusterIP } of addresses) {
       for (;;) {
-        const said = await this.explain(client, family, printEndpoint(clusterIP, SELFTEST_PORT), 'TCP');
-        if (typeof said === 'object' && said.verdict.type === 'forward' && said.kernel.agrees !== false) break;
+        const explained = await this.explain(client, family, printEndpoint(clusterIP, SELFTEST_PORT), 'TCP');
+        if (typeof explained === 'object' && explained.verdict.type === 'forward' && explained.kernel.agrees !== false)
+          break;
         if (Date.now() > deadline)
           throw new AskError(`the proxy did not program the Service of the test in ${PROGRAMMED_MS / 1000} s`);
         await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
@@ -263,9 +264,9 @@ class Selftest {
     const family = familyOf(address);
     const to = printEndpoint(address, port);
     const row = { what, from: client.name, to, protocol, source: null, milliseconds: null, agrees: null };
-    const said = isExplained ? await this.explain(client, family, to, protocol) : null;
-    if (typeof said === 'string') return { ...row, result: 'skipped', text: said };
-    if (said !== null && isLost(said, client, nodeName)) {
+    const explained = isExplained ? await this.explain(client, family, to, protocol) : null;
+    if (typeof explained === 'string') return { ...row, result: 'skipped', text: explained };
+    if (explained !== null && isLost(explained, client, nodeName)) {
       const text = 'an answer from another node would not find its way: the source is kept';
       return { ...row, result: 'skipped', text };
     }
@@ -279,23 +280,23 @@ class Selftest {
     const source = isOwn && error === null ? new TextDecoder().decode(answer) : null;
     const seen = { ...row, source, milliseconds };
     const isSilent = protocol === 'UDP' && error === 'ETIMEDOUT';
-    if (isSilent && !isOwn && said?.verdict.type !== 'drop')
+    if (isSilent && !isOwn && explained?.verdict.type !== 'drop')
       return {
         ...seen,
         result: 'skipped',
         text: 'nothing came back: few servers answer a datagram that they cannot read',
       };
-    if (said === null) return { ...seen, ...outcomeOf(error, true, ''), agrees: null };
-    const agrees = agreesWith(said, error) && this.isExpectedSource(said, client, family, source);
-    const isForwarded = said.verdict.type === 'forward';
+    if (explained === null) return { ...seen, ...outcomeOf(error, true, ''), agrees: null };
+    const agrees = agreesWith(explained, error) && this.isExpectedSource(explained, client, family, source);
+    const isForwarded = explained.verdict.type === 'forward';
     const wrongSource = isForwarded && error === null && !agrees ? `the endpoint sees the source ${source ?? ''}` : '';
-    const why = [wrongSource, ...reasonsOf(said)].filter((text) => text !== '').join('; ');
+    const why = [wrongSource, ...reasonsOf(explained)].filter((text) => text !== '').join('; ');
     return { ...seen, ...outcomeOf(error, isForwarded && agrees, why), agrees };
   }
 
   /** Whether the server saw what the masquerade says. */
-  private isExpectedSource(said: ExplainedPacket, client: Client, family: Family, source: string | null): boolean {
-    const { verdict } = said;
+  private isExpectedSource(explained: ExplainedPacket, client: Client, family: Family, source: string | null): boolean {
+    const { verdict } = explained;
     if (source === null || verdict.type !== 'forward') return true;
     const seen = parseAddress(source);
     if (seen === null) return false;

@@ -44,9 +44,9 @@ export function helpOf(of: CommandName | null): string {
 export function describeUsage(error: ConfigError): string {
   const { message, usage } = error;
   const spec = usage === null ? null : commandNamed(usage);
-  const said = [message, adviceOn(error)].filter((line) => line !== null).join('\n');
-  if (usage === null) return said;
-  return `${said}\n\n${spec === null ? printProxyHelp(COMMANDS).trimEnd() : usageLine(spec)}`;
+  const text = [message, adviceOn(error)].filter((line) => line !== null).join('\n');
+  if (usage === null) return text;
+  return `${text}\n\n${spec === null ? printProxyHelp(COMMANDS).trimEnd() : usageLine(spec)}`;
 }
 
 export { commandSettings } from '../config/command-settings.js';

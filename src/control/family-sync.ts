@@ -190,7 +190,7 @@ export class FamilySync {
     this.comeBack(report.dueAt ?? null);
     const changes = progress.acknowledge(this.quarantine.services, report.limitations);
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
-    const times = { syncMs: since(startedAt), sinceChangeMs: since(changes.heardAt ?? startedAt) };
+    const times = { syncMs: since(startedAt), sinceChangeMs: since(changes.receivedAt ?? startedAt) };
     const newProblems = this.history.acknowledged(
       report,
       changes.frontends,

@@ -76,9 +76,9 @@ export class KernelValues {
     // A value that is wrong now and was right is still known: setting it again, once that works, is a repair.
     for (const value of values) if (!wrong.has(value.path)) this.known.set(value.path, value);
     for (const { path } of restored) if (!wrong.has(path)) this.originals.delete(path);
-    const said = new Set(this.problems);
+    const reported = new Set(this.problems);
     this.problems = problems.map(({ message }) => message);
-    for (const problem of this.problems) log.info(said.has(problem) ? 4 : 0, problem);
+    for (const problem of this.problems) log.info(reported.has(problem) ? 4 : 0, problem);
     onChecked(this.problems);
   }
 

@@ -22,7 +22,7 @@ export class OwnNode {
   /** Something may have been programmed. */
   private started = false;
   private waiting: string | null = null;
-  private readonly said = new Set<string>();
+  private readonly reported = new Set<string>();
 
   constructor(private readonly options: OwnNodeOptions) {}
 
@@ -101,8 +101,8 @@ export class OwnNode {
 
   /** Says it once. */
   private warn(text: string): void {
-    if (this.said.has(text)) return;
-    this.said.add(text);
+    if (this.reported.has(text)) return;
+    this.reported.add(text);
     this.options.log.warn(text);
   }
 }

@@ -85,10 +85,10 @@ export class Planning {
 
   /** Speaks of each when it breaks and when the reason changes, not at every retry. */
   private report(failures: readonly unknown[]): boolean {
-    const said = this.failures;
+    const reported = this.failures;
     this.failures = new Set(failures.map(messageOf));
     for (const failure of failures)
-      if (!said.has(messageOf(failure))) this.parts.log.error(failure, 'planning failed, will be retried');
+      if (!reported.has(messageOf(failure))) this.parts.log.error(failure, 'planning failed, will be retried');
     return failures.length === 0;
   }
 }

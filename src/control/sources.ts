@@ -102,9 +102,9 @@ export class Sources {
   }
 
   /** How many objects of each resource of the API server have come so far. */
-  heard(): Readonly<Record<string, number>> {
+  received(): Readonly<Record<string, number>> {
     return Object.fromEntries(
-      [...(this.running?.holdings ?? [])].map(([name, { inventory }]) => [name, inventory.heard]),
+      [...(this.running?.holdings ?? [])].map(([name, { inventory }]) => [name, inventory.received]),
     );
   }
 
@@ -151,8 +151,8 @@ export class Sources {
 
   /** Milliseconds since any source was last heard of; null: none ever was. */
   unheardMs(): number | null {
-    const heard = this.states().flatMap(({ sinceLastEventMs }) => sinceLastEventMs ?? []);
-    return heard.length === 0 ? null : Math.min(...heard);
+    const received = this.states().flatMap(({ sinceLastEventMs }) => sinceLastEventMs ?? []);
+    return received.length === 0 ? null : Math.min(...received);
   }
 
   /** What of the manifests is not used, of each file the first. */

@@ -9,7 +9,7 @@ type Family = Pick<FamilyProgress, 'family' | 'lastUpdated' | 'failure'>;
 
 interface StartProgressParts {
   readonly store: Pick<Store, 'waitingFor'> & { readonly snapshot: Pick<Snapshot, 'ready' | 'serviceCount'> };
-  readonly sources: Pick<Sources, 'heard'>;
+  readonly sources: Pick<Sources, 'received'>;
   readonly progress: { readonly families: readonly Family[] };
   readonly clock: Clock;
   readonly log: Log;
@@ -23,7 +23,7 @@ const EVERY_MS = 5000;
  */
 export class StartProgress {
   private cancelTimer: (() => void) | null = null;
-  private said = '';
+  private reported = '';
 
   constructor(private readonly parts: StartProgressParts) {}
 
@@ -50,10 +50,10 @@ export class StartProgress {
 
   private tellReading(): void {
     const { log, store, sources } = this.parts;
-    const fields = { waitingFor: store.waitingFor().join(), ...sources.heard() };
+    const fields = { waitingFor: store.waitingFor().join(), ...sources.received() };
     const state = JSON.stringify(fields);
-    if (state === this.said) return;
-    this.said = state;
+    if (state === this.reported) return;
+    this.reported = state;
     log.info(0, 'still reading what there is', fields);
   }
 

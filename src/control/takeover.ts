@@ -31,7 +31,7 @@ export class Takeover {
   private state: 'due' | 'running' | 'done' = 'due';
   private pass: Promise<unknown> = Promise.resolve();
   /** What the log has said already. */
-  private readonly said = new Set<string>();
+  private readonly reported = new Set<string>();
 
   constructor(
     private readonly parts: TakeoverParts,
@@ -92,8 +92,8 @@ export class Takeover {
 
   private sayOnce(texts: readonly string[], say: (text: string) => void): void {
     for (const text of texts) {
-      if (!this.said.has(text)) say(text);
-      this.said.add(text);
+      if (!this.reported.has(text)) say(text);
+      this.reported.add(text);
     }
   }
 }

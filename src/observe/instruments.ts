@@ -340,7 +340,7 @@ export class OwnInstruments extends Definitions {
   readonly sourceLastEvent = this.gauge('source_last_event_timestamp_seconds', 'When a source was last heard of.', [
     'source',
   ]);
-  readonly apiServerHeard = this.gauge(
+  readonly apiServerReceived = this.gauge(
     'apiserver_last_heard_timestamp_seconds',
     'When a packet last came from the API server, on any connection to it.',
   );

@@ -40,11 +40,11 @@ interface Buffered {
 }
 
 /** Those whose errors are heard already. */
-const heard = new WeakSet<TextStream>();
+const received = new WeakSet<TextStream>();
 
 function writerTo(stream: TextStream): Write {
-  if (!heard.has(stream)) stream.on('error', () => undefined);
-  heard.add(stream);
+  if (!received.has(stream)) stream.on('error', () => undefined);
+  received.add(stream);
   return (text) => {
     stream.write(text);
   };

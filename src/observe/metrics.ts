@@ -363,11 +363,11 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   }
 
   private updateSources(): void {
-    const { sourceSynced, sourceLastEvent, sourceFailures, apiServerHeard } = this.own;
+    const { sourceSynced, sourceLastEvent, sourceFailures, apiServerReceived } = this.own;
     const now = this.seconds();
     const heardMs = this.health?.apiHeardMs() ?? null;
-    apiServerHeard.remove();
-    if (heardMs !== null) apiServerHeard.set(now - heardMs / 1000);
+    apiServerReceived.remove();
+    if (heardMs !== null) apiServerReceived.set(now - heardMs / 1000);
     for (const gauge of [sourceSynced, sourceLastEvent]) gauge.reset();
     sourceFailures.reset();
     for (const { source, synced, sinceLastEventMs, failures } of this.options.sources()) {

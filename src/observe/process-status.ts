@@ -141,11 +141,11 @@ function printFor(seconds: number | null): string {
 }
 
 function printSource({ source, synced, sinceLastEventMs, failures }: SourceState): string {
-  const heard = sinceLastEventMs === null ? '' : `, last heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
+  const received = sinceLastEventMs === null ? '' : `, last heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
   const failed = Object.entries(failures)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `, ${count} × ${kind}`);
-  return `  ${source}: ${synced ? 'read' : 'not read yet'}${heard}${failed.join('')}`;
+  return `  ${source}: ${synced ? 'read' : 'not read yet'}${received}${failed.join('')}`;
 }
 
 function printRemoved({ removedEndpoints: { connections, endpoints, limitation } }: FamilyState): string[] {

@@ -27,7 +27,7 @@ interface Change {
   /** When it reached us, on the clock in milliseconds. */
   readonly at: number;
   /** From the source that reported it. */
-  readonly heardAt: number;
+  readonly receivedAt: number;
   /** It was committed to the state, and so is measured. */
   readonly isCommit: boolean;
   /** Services that it concerns, apart from all others. */
@@ -54,7 +54,7 @@ interface PendingObjects {
 /** What the kernel has just acknowledged, of however many syncs. */
 export interface Acknowledged {
   /** When the first change was received, on the clock in milliseconds; null: no change was in it. */
-  readonly heardAt: number | null;
+  readonly receivedAt: number | null;
   readonly commits: readonly number[];
   /** In milliseconds since the epoch. */
   readonly triggers: readonly number[];
@@ -82,20 +82,20 @@ export class FamilyProgress {
   ) {}
 
   /** Something waits for the next sync. */
-  changed(heardAt: number | null): void {
-    if (this.queued.list.length === 0) this.queue(heardAt, false, []);
+  changed(receivedAt: number | null): void {
+    if (this.queued.list.length === 0) this.queue(receivedAt, false, []);
   }
 
   /** A change that concerns the family was committed to the state. */
-  committed(services: readonly ObjectKey[], heardAt: number | null): void {
+  committed(services: readonly ObjectKey[], receivedAt: number | null): void {
     const { queued, deferred, taken } = this;
     const isMeasured = queued.list.length + deferred.list.length + taken.list.length < MAX_CHANGES;
-    if (isMeasured || queued.list.length === 0) this.queue(heardAt, isMeasured, services);
+    if (isMeasured || queued.list.length === 0) this.queue(receivedAt, isMeasured, services);
   }
 
-  private queue(heardAt: number | null, isCommit: boolean, services: readonly ObjectKey[]): void {
+  private queue(receivedAt: number | null, isCommit: boolean, services: readonly ObjectKey[]): void {
     const at = this.clock.now();
-    this.queued.list.push({ at, heardAt: heardAt ?? at, isCommit, services });
+    this.queued.list.push({ at, receivedAt: receivedAt ?? at, isCommit, services });
   }
 
   /** @param at when it happened in the cluster, in milliseconds since the epoch. */
@@ -153,13 +153,13 @@ export class FamilyProgress {
     this.updatedAt = this.wallClock();
     const commits = taken.list.flatMap(({ isCommit, at }) => (isCommit ? [at] : []));
     const triggers = [...taken.triggers.values()].flat();
-    return { heardAt: taken.list[0]?.heardAt ?? null, commits, triggers, frontends };
+    return { receivedAt: taken.list[0]?.receivedAt ?? null, commits, triggers, frontends };
   }
 
   /** The sync failed. After a failed periodic sync something is pending too: the kernel does not hold what it should. */
   failed(message: string): void {
     const at = this.clock.now();
-    if (this.taken.list.length === 0) this.taken.list.push({ at, heardAt: at, isCommit: false, services: [] });
+    if (this.taken.list.length === 0) this.taken.list.push({ at, receivedAt: at, isCommit: false, services: [] });
     this.failedWith = message;
   }
 
@@ -271,7 +271,7 @@ export class Progress {
    * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which is no measure of the proxy.
    * @param heardAt when that was received, on the clock; null: now.
    */
-  committed(edits: readonly RowEdit[], ready: boolean, heardAt: number | null = null): void {
+  committed(edits: readonly RowEdit[], ready: boolean, receivedAt: number | null = null): void {
     const touched = new Map<FamilyProgress, Set<ObjectKey>>();
     for (const edit of edits) {
       const { families, service } = this.note(edit);
@@ -281,12 +281,12 @@ export class Progress {
         touched.set(family, services);
       }
     }
-    if (ready) for (const [family, services] of touched) family.committed([...services], heardAt);
+    if (ready) for (const [family, services] of touched) family.committed([...services], receivedAt);
   }
 
   /** Something waits for the next sync of every family. */
-  changed(heardAt: number | null): void {
-    for (const family of this.families) family.changed(heardAt);
+  changed(receivedAt: number | null): void {
+    for (const family of this.families) family.changed(receivedAt);
   }
 
   /** A run takes every change of the state so far. */

@@ -28,7 +28,7 @@ export interface AccessControlParts {
   /** To the API server that is read from; null: there is none just now. */
   readonly api: () => ApiConnection | null;
   /** When that API server was last heard of, in milliseconds since the epoch; null: never. */
-  readonly heardAt: () => number | null;
+  readonly receivedAt: () => number | null;
   /** To a webhook, by its kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   /** Milliseconds since the epoch. */

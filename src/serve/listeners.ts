@@ -124,7 +124,7 @@ export class Listeners {
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
     const now = (): number => Number(wallClock() / 1000n) / 1000;
-    const heardAt = (): number | null => {
+    const receivedAt = (): number | null => {
       const since = unheardMs();
       return since === null ? null : now() - since;
     };
@@ -138,7 +138,7 @@ export class Listeners {
       log,
       observer: metrics.accessControl(),
       now,
-      heardAt,
+      receivedAt,
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
     return opened;

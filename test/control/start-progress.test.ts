@@ -8,13 +8,13 @@ t.test('a start that takes long says how far it is', async (t) => {
   const lines: [string, Readonly<Record<string, unknown>> | undefined][] = [];
   const said = (): typeof lines => lines.splice(0);
   const store = { snapshot: { ready: false, serviceCount: 0 }, waitingFor: () => ['services', 'endpointslices'] };
-  const heard = { services: 0, endpointslices: 0 };
+  const received = { services: 0, endpointslices: 0 };
   const v4 = { family: 'IPv4' as const, lastUpdated: null as bigint | null, failure: null as string | null };
   const v6 = { ...v4, family: 'IPv6' as const };
   const progress = new StartProgress({
     store,
     clock,
-    sources: { heard: () => ({ ...heard }) },
+    sources: { received: () => ({ ...received }) },
     progress: { families: [v4, v6] },
     log: {
       info: (verbosity, message, fields) => {
@@ -26,7 +26,7 @@ t.test('a start that takes long says how far it is', async (t) => {
     },
   });
   progress.start();
-  heard.services = 12_000;
+  received.services = 12_000;
   await clock.advance(4999);
   t.same(said(), [], 'nothing of a start that is fast');
   await clock.advance(1);
@@ -34,7 +34,7 @@ t.test('a start that takes long says how far it is', async (t) => {
   t.same(said(), [['still reading what there is', fields]]);
   await clock.advance(60_000);
   t.same(said(), [], 'nor again while nothing comes');
-  heard.endpointslices = 3000;
+  received.endpointslices = 3000;
   await clock.advance(5000);
   t.same(said(), [['still reading what there is', { ...fields, endpointslices: 3000 }]]);
   store.snapshot = { ready: true, serviceCount: 12_000 };
@@ -54,7 +54,7 @@ t.test('nothing after a stop', async (t) => {
   const log = new RecordingLog();
   const progress = new StartProgress({
     store: { snapshot: { ready: true, serviceCount: 1 }, waitingFor: () => [] },
-    sources: { heard: () => ({}) },
+    sources: { received: () => ({}) },
     progress: { families: [{ family: 'IPv4', lastUpdated: null, failure: null }] },
     clock,
     log,

@@ -27,8 +27,8 @@ t.test('something waits from its first change until the kernel has acknowledged 
   await clock.advance(10);
   four?.changed(null);
   t.equal(four?.pendingFrontends, 3);
-  const { heardAt, frontends } = four!.acknowledge();
-  t.same([heardAt, [...frontends]], [8, ['a', 'b', 'c']], 'with what failed before');
+  const { receivedAt, frontends } = four!.acknowledge();
+  t.same([receivedAt, [...frontends]], [8, ['a', 'b', 'c']], 'with what failed before');
   four?.succeeded();
   t.same([four?.failure, four?.waitingSince, four?.pendingFrontends], [null, 40, 0], 'what came meanwhile waits');
   six?.take();
@@ -63,8 +63,8 @@ t.test('what a plan leaves to a later one is not acknowledged, and others are', 
     progress.committed(edits, true, clock.now() - 1);
   };
   const acknowledged = (): unknown => {
-    const { heardAt, commits, triggers } = four!.acknowledge();
-    return { heardAt, commits, triggers };
+    const { receivedAt, commits, triggers } = four!.acknowledge();
+    return { receivedAt, commits, triggers };
   };
   const deferred = { IPv4: new Set(['default/large']), IPv6: new Set<string>() };
   await clock.advance(10);
@@ -75,7 +75,7 @@ t.test('what a plan leaves to a later one is not acknowledged, and others are', 
   t.same([progress.pendingServices, progress.pendingSlices], [0, 0]);
   progress.planned(deferred);
   t.same([progress.pendingServices, progress.pendingSlices, [...progress.deferred]], [1, 1, ['default/large']]);
-  t.same(acknowledged(), { heardAt: 19, commits: [20], triggers: [21] }, 'the small one');
+  t.same(acknowledged(), { receivedAt: 19, commits: [20], triggers: [21] }, 'the small one');
   t.same([four?.waitingSince, four?.oldestCommit], [10, 10], 'the other waits');
   t.same(six?.acknowledge().commits, [10, 20]);
   t.equal(six?.waitingSince, null, 'it waits in one family only');
@@ -86,11 +86,11 @@ t.test('what a plan leaves to a later one is not acknowledged, and others are', 
   four?.failed('EBUSY');
   progress.planned(deferred);
   t.same([progress.pendingServices, progress.pendingSlices], [1, 2]);
-  t.same(acknowledged(), { heardAt: null, commits: [], triggers: [31] }, 'a commit of both waits for both');
+  t.same(acknowledged(), { receivedAt: null, commits: [], triggers: [31] }, 'a commit of both waits for both');
   t.equal(four?.waitingSince, 10);
   progress.take();
   progress.planned();
-  t.same(acknowledged(), { heardAt: 9, commits: [10, 30], triggers: [11, 31] });
+  t.same(acknowledged(), { receivedAt: 9, commits: [10, 30], triggers: [11, 31] });
   t.same([four?.waitingSince, progress.pendingServices, progress.deferred.size], [null, 0, 0]);
 });
 

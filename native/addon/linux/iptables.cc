@@ -23,7 +23,7 @@ namespace {
 
 using iptables::ChainListing;
 using iptables::ChainOperation;
-using iptables::Surroundings;
+using iptables::ProcessEnvironment;
 
 constexpr const char* kFlavors = "iptables flavors";
 constexpr const char* kDigests = "iptables digests";
@@ -61,7 +61,7 @@ class FlavorsCall final : public AsyncCall {
   explicit FlavorsCall(iptables::Family family) : family_(family) {}
 
  private:
-  void execute() override { found_ = iptables::find_flavors(surroundings_, family_); }
+  void execute() override { found_ = iptables::find_flavors(environment_, family_); }
 
   Napi::Value finish(Napi::Env env) override {
     const Napi::Array array = Napi::Array::New(env, found_.size());
@@ -74,7 +74,7 @@ class FlavorsCall final : public AsyncCall {
     return array;
   }
 
-  Surroundings surroundings_ = Surroundings::current();
+  ProcessEnvironment environment_ = ProcessEnvironment::current();
   iptables::Family family_;
   std::vector<iptables::FoundFlavor> found_;
 };
@@ -106,7 +106,7 @@ class RestoreCall final : public AsyncCall {
 
  private:
   void execute() override {
-    const auto restored = iptables::restore(surroundings_, transaction_);
+    const auto restored = iptables::restore(environment_, transaction_);
     if (!restored.ok()) return fail(from_failure(restored.error(), kRestore));
     ack_ = restored.value();
   }
@@ -118,7 +118,7 @@ class RestoreCall final : public AsyncCall {
     return value;
   }
 
-  Surroundings surroundings_ = Surroundings::current();
+  ProcessEnvironment environment_ = ProcessEnvironment::current();
   iptables::Transaction transaction_;
   iptables::Ack ack_;
 };
@@ -130,7 +130,7 @@ class ListCall final : public AsyncCall {
 
  private:
   void execute() override {
-    auto listed = iptables::list_chains(surroundings_, family_, flavor_, tables_, text_of_);
+    auto listed = iptables::list_chains(environment_, family_, flavor_, tables_, text_of_);
     if (!listed.ok()) return fail(from_failure(listed.error(), kList));
     chains_ = std::move(listed.value());
   }
@@ -144,7 +144,7 @@ class ListCall final : public AsyncCall {
     return array;
   }
 
-  Surroundings surroundings_ = Surroundings::current();
+  ProcessEnvironment environment_ = ProcessEnvironment::current();
   iptables::Family family_;
   iptables::Flavor flavor_;
   std::vector<iptables::Table> tables_;
@@ -196,7 +196,7 @@ class CountsCall final : public AsyncCall {
 
  private:
   void execute() override {
-    auto counted = iptables::count_packets(surroundings_, family_, flavor_, table_, prefix_);
+    auto counted = iptables::count_packets(environment_, family_, flavor_, table_, prefix_);
     if (!counted.ok()) return fail(from_failure(counted.error(), kCounts));
     chains_ = std::move(counted.value());
   }
@@ -210,7 +210,7 @@ class CountsCall final : public AsyncCall {
     return array;
   }
 
-  Surroundings surroundings_ = Surroundings::current();
+  ProcessEnvironment environment_ = ProcessEnvironment::current();
   iptables::Family family_;
   iptables::Flavor flavor_;
   iptables::Table table_;

@@ -120,8 +120,8 @@ export class ClusterApi {
       throw new ClusterError(`${collection}: ${messageOf(error)}`, { cause: error });
     }
     const { status, body } = answer;
-    const said = parseMapping(body);
-    if (status === 200 && said !== null) return said;
+    const reported = parseMapping(body);
+    if (status === 200 && reported !== null) return reported;
     throw new ClusterError(`${collection}: ${status}: ${statusMessage(body) ?? 'an answer that is no list'}`);
   }
 }
@@ -130,7 +130,7 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta
 
 /** The message of the API server itself, which is a Status; null: the answer comes from another server. */
 export function statusMessage(body: string): string | null {
-  const said = parseMapping(body);
-  if (said?.['kind'] !== 'Status') return null;
-  return typeof said['message'] === 'string' ? said['message'] : '';
+  const reported = parseMapping(body);
+  if (reported?.['kind'] !== 'Status') return null;
+  return typeof reported['message'] === 'string' ? reported['message'] : '';
 }

@@ -125,9 +125,9 @@ function withoutNode(node: string): NodeFinding {
   return finding({ node, state: 'no-proxy', why: ['the API server has no Node of this name'] });
 }
 
-type Told = Pick<NodeRow, 'node' | 'state' | 'why'> & Partial<NodeRow>;
+type FetchedReport = Pick<NodeRow, 'node' | 'state' | 'why'> & Partial<NodeRow>;
 
-function finding(row: Told): NodeFinding {
+function finding(row: FetchedReport): NodeFinding {
   const nothing = { pod: null, proxy: null, healthCheck: null, differences: [], moreDifferences: false };
   return { row: { ...nothing, ...row }, problems: [] };
 }

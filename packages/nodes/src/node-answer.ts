@@ -36,14 +36,14 @@ const MAX_KEY_BYTES = 512;
 const PROBLEMS = ['unplanned', 'quarantined', 'conflict'] as const satisfies readonly NodeProblem['problem'][];
 
 /** @throws NoAnswer where a field that is used is missing or of another type. */
-export function readNodeAnswer(said: Mapping): CheckedAnswer {
-  const { pendingMs } = said;
-  const overview = mapping(said['overview']);
+export function readNodeAnswer(answer: Mapping): CheckedAnswer {
+  const { pendingMs } = answer;
+  const overview = mapping(answer['overview']);
   const health = mapping(overview['health']);
   if (pendingMs !== null && !isCount(pendingMs)) throw notUnderstood();
   const { healthy } = health;
   if (typeof healthy !== 'boolean') throw notUnderstood();
-  const problems = list(said['problems']).slice(0, MAX_NODE_PROBLEMS).map(readProblem);
+  const problems = list(answer['problems']).slice(0, MAX_NODE_PROBLEMS).map(readProblem);
   return {
     release: word(overview['release']),
     mode: word(overview['mode']),
@@ -52,30 +52,30 @@ export function readNodeAnswer(said: Mapping): CheckedAnswer {
     healthy,
     reasons: list(health['reasons']).slice(0, MAX_REASONS).map(readReason),
     pendingMs,
-    held: readHeld(list(said['held'])),
+    held: readHeld(list(answer['held'])),
     // Problems of a later release are of kinds that are unknown here.
     problems: problems.flatMap((problem) => problem ?? []),
-    moreProblems: count(said['moreProblems']) + problems.filter((problem) => problem === null).length,
+    moreProblems: count(answer['moreProblems']) + problems.filter((problem) => problem === null).length,
   };
 }
 
 /** Versions by `namespace/name`. @throws NoAnswer */
-export function readVersionsAnswer(said: Mapping): ReadonlyMap<string, string> {
+export function readVersionsAnswer(answer: Mapping): ReadonlyMap<string, string> {
   const versions = new Map<string, string>();
-  for (const [key, version] of Object.entries(mapping(said['versions']))) {
+  for (const [key, version] of Object.entries(mapping(answer['versions']))) {
     if (typeof version !== 'string' || key.length > MAX_KEY_BYTES) throw notUnderstood();
     versions.set(printableLine(key), word(version));
   }
   return versions;
 }
 
-function readReason(said: unknown): CheckedReason {
-  const { kind, family, text: why, since } = mapping(said);
+function readReason(answer: unknown): CheckedReason {
+  const { kind, family, text: why, since } = mapping(answer);
   return { kind: word(kind), family: family === null ? null : word(family), text: text(why), since: wordOrNull(since) };
 }
 
-function readProblem(said: unknown): NodeProblem | null {
-  const { service, problem, text: why } = mapping(said);
+function readProblem(answer: unknown): NodeProblem | null {
+  const { service, problem, text: why } = mapping(answer);
   const name = word(problem);
   const known = PROBLEMS.find((each) => each === name);
   return known === undefined ? null : { service: text(service), problem: known, text: text(why) };

@@ -57,8 +57,8 @@ export class ProxyAsker {
    */
   async ask(pod: ProxyPod, page: string, signal: AbortSignal): Promise<Mapping> {
     const answer = await this.askAuthenticated(pod, `ui/${page}`, signal, MAX_BYTES);
-    const said = answer.status === 200 ? parseMapping(answer.body) : null;
-    if (said !== null) return said;
+    const reported = answer.status === 200 ? parseMapping(answer.body) : null;
+    if (reported !== null) return reported;
     throw await this.refusal(answer, pod);
   }
 
@@ -187,15 +187,15 @@ const WHAT_TO_DO = 'docs/nodes.md says what to set';
 
 /** @param isAnonymous whether we were asked for a token and had none. */
 function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isAnonymous: boolean): NoAnswer {
-  const said = statusMessage(body);
-  const text = (said ?? pageError(body) ?? body).trim();
+  const reported = statusMessage(body);
+  const text = (reported ?? pageError(body) ?? body).trim();
   if (text.includes(PROXY_FAILED) && REFUSED.test(text))
     return new NoAnswer(
       `nothing listens on port ${pod.metricsPort} of the node's address: metricsBindAddress is loopback alone unless it is set; ${WHAT_TO_DO}`,
       true,
     );
   if (text.includes(PROXY_FAILED)) return new NoAnswer(`the API server cannot reach it: ${text}`, true);
-  if (said !== null) return new NoAnswer(`${status} by the API server: ${text}`, false);
+  if (reported !== null) return new NoAnswer(`${status} by the API server: ${text}`, false);
   if (status === 404) return new NoAnswer('404: it has no such page, so it is kube-proxy or an earlier release', true);
   const asWhom = isAnonymous
     ? `, and there is no token to be had for the ServiceAccount ${pod.namespace}/${SERVICE_ACCOUNT}`

@@ -86,7 +86,7 @@ export class ChangedServices {
   }
 
   private problemTexts(): Map<ObjectKey, string> {
-    const { told } = new ServiceProblems(this.running);
-    return new Map([...told].map(([key, problems]) => [key, [...problems].join()]));
+    const { reported } = new ServiceProblems(this.running);
+    return new Map([...reported].map(([key, problems]) => [key, [...problems].join()]));
   }
 }

@@ -22,8 +22,8 @@ export async function history(running: RunningProcess): Promise<History> {
 }
 
 /** Syncs with a higher number, latest first. */
-export function syncsSince({ family, history: told }: FamilyView, number: number): readonly Sync[] {
-  return told.recent(told.syncs - number).map((record) => ({ ...record, family }));
+export function syncsSince({ family, history: reported }: FamilyView, number: number): readonly Sync[] {
+  return reported.recent(reported.syncs - number).map((record) => ({ ...record, family }));
 }
 
 /** Repairs with a higher number, latest first. */

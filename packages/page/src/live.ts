@@ -56,7 +56,7 @@ export class Live {
   private readonly services: ChangedServices;
   private cancelTick: (() => void) | null = null;
   private stopListening: (() => void) | null = null;
-  private told: Told;
+  private sent: SentState;
   private ids = 0;
 
   private readonly running: RunningProcess;
@@ -67,7 +67,7 @@ export class Live {
     this.running = running;
     this.clock = clock;
     this.services = new ChangedServices(running);
-    this.told = tellable(running, clock.now());
+    this.sent = currentState(running, clock.now());
   }
 
   get isFull(): boolean {
@@ -92,7 +92,7 @@ export class Live {
   }
 
   private begin(): void {
-    this.told = tellable(this.running, this.clock.now());
+    this.sent = currentState(this.running, this.clock.now());
     this.services.begin();
     this.stopListening = this.running.onChange((edits: readonly RowEdit[]) => {
       this.services.note(edits);
@@ -140,41 +140,41 @@ export class Live {
 
   /** The difference from what was last sent. */
   private async news(): Promise<readonly LiveEvent[]> {
-    const { running, told } = this;
-    const now = tellable(running, this.clock.now());
-    const isSame = now.signature === told.signature && now.at - told.at < OVERVIEW_MS;
-    this.told = isSame ? { ...now, at: told.at } : now;
+    const { running, sent } = this;
+    const now = currentState(running, this.clock.now());
+    const isSame = now.signature === sent.signature && now.at - sent.at < OVERVIEW_MS;
+    this.sent = isSame ? { ...now, at: sent.at } : now;
     const services = this.services.take();
-    const isReconfigured = now.loaded !== told.loaded || now.refused !== told.refused;
+    const isReconfigured = now.loaded !== sent.loaded || now.refused !== sent.refused;
     return [
       ...(isSame ? [] : [{ name: 'overview', data: now.overview } as const]),
       ...(services === null ? [] : [{ name: 'services', data: services } as const]),
-      ...(await this.syncs(told)),
-      ...this.repairs(told),
+      ...(await this.syncs(sent)),
+      ...this.repairs(sent),
       ...(isReconfigured ? [{ name: 'configuration', data: {} } as const] : []),
     ];
   }
 
-  private async syncs(told: Told): Promise<readonly LiveEvent[]> {
+  private async syncs(sent: SentState): Promise<readonly LiveEvent[]> {
     const { families } = this.running;
-    const happened = families.reduce((sum, { history }, index) => sum + history.syncs - (told.syncs[index] ?? 0), 0);
+    const happened = families.reduce((sum, { history }, index) => sum + history.syncs - (sent.syncs[index] ?? 0), 0);
     if (happened === 0) return [];
     const rows = latestFirst(
-      families.flatMap((sync, index) => syncsSince(sync, told.syncs[index] ?? 0)),
+      families.flatMap((sync, index) => syncsSince(sync, sent.syncs[index] ?? 0)),
       ({ endedAt }) => endedAt,
     );
     const latency = histograms(await this.running.latencies());
     return [{ name: 'syncs', data: { syncs: rows, skipped: happened - rows.length, latency } }];
   }
 
-  private repairs(told: Told): readonly LiveEvent[] {
-    const rows = this.running.families.flatMap((sync, index) => repairsSince(sync, told.repairs[index] ?? 0));
+  private repairs(sent: SentState): readonly LiveEvent[] {
+    const rows = this.running.families.flatMap((sync, index) => repairsSince(sync, sent.repairs[index] ?? 0));
     return rows.length === 0 ? [] : [{ name: 'repairs', data: { repairs: latestFirst(rows, ({ at }) => at) } }];
   }
 }
 
 /** The state when it was last sent. */
-interface Told {
+interface SentState {
   readonly at: number;
   readonly overview: Overview;
   /** The part of the overview that counts as news. */
@@ -186,7 +186,7 @@ interface Told {
   readonly refused: string | null;
 }
 
-function tellable(running: RunningProcess, at: number): Told {
+function currentState(running: RunningProcess, at: number): SentState {
   const now = overview(running);
   const { families, health, services, sources, node, mode } = now;
   return {

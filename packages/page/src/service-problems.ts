@@ -41,7 +41,7 @@ export class ServiceProblems {
   }
 
   /** Services with a problem that does not follow from their own objects. */
-  get told(): ReadonlyMap<ObjectKey, ReadonlySet<ServiceProblem>> {
+  get reported(): ReadonlyMap<ObjectKey, ReadonlySet<ServiceProblem>> {
     return this.found;
   }
 

@@ -60,10 +60,10 @@ export class Authentication {
   /** Whether a request may be anonymous. */
   private isOpen({ url = '' }: IncomingMessage): boolean {
     const { config, file } = this.options;
-    const said = file?.current.anonymous ?? null;
-    if (said === null) return config.anonymous ?? true;
+    const configured = file?.current.anonymous ?? null;
+    if (configured === null) return config.anonymous ?? true;
     const [path = ''] = url.split('?', 1);
-    return said.enabled && (said.paths?.includes(path) ?? true);
+    return configured.enabled && (configured.paths?.includes(path) ?? true);
   }
 }
 

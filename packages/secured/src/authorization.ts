@@ -85,9 +85,9 @@ export class AccessReviews implements Authorizer {
     return this.remembered.get(JSON.stringify(spec), async () => {
       if (!this.each.take(wish.user.name))
         return unavailable(429, 'too many requests of this user that were not judged before');
-      const said = await reviews.ask('SubjectAccessReview', spec, readStatus, version);
-      if (isUnavailable(said)) return said;
-      return { type: said.type, why: said.reason };
+      const review = await reviews.ask('SubjectAccessReview', spec, readStatus, version);
+      if (isUnavailable(review)) return review;
+      return { type: review.type, why: review.reason };
     });
   }
 }

@@ -26,7 +26,7 @@ export interface ReviewsOptions {
   /** Null: there is none to ask just now. */
   readonly api: () => Pick<ApiConnection, 'post'> | null;
   /** When that API server last answered, in milliseconds since the epoch; null: never. */
-  readonly heardAt?: () => number | null;
+  readonly receivedAt?: () => number | null;
   readonly log: Log;
   readonly observer: AccessObserver;
   /** Only tests and webhooks have another than 5 s. */
@@ -58,12 +58,12 @@ export class Reviews {
     if (this.underWay >= MAX_UNDER_WAY) return unavailable(503, 'too many reviews are under way');
     this.underWay++;
     try {
-      const said = read(await this.exchange(kind, spec, version));
-      if (said === null) throw new Error(`the status of a ${kind} is malformed`);
+      const status = read(await this.exchange(kind, spec, version));
+      if (status === null) throw new Error(`the status of a ${kind} is malformed`);
       observer.reviewed(kind, 'answered');
       if (this.failing) log.info(0, `${who} reviews again`, { kind });
       this.failing = false;
-      return said;
+      return status;
     } catch (error) {
       observer.reviewed(kind, 'failed');
       if (!this.failing) log.error(error, `${who} gives no review, and what is not remembered is refused`, { kind });
@@ -77,10 +77,10 @@ export class Reviews {
 
   /** The report about an API server that cannot be reached, rather than refuses. */
   private cutOff(error: unknown): string {
-    const { webhook, heardAt } = this.options;
+    const { webhook, receivedAt } = this.options;
     const isReached = !(error instanceof Error && ['ApiError', 'TimeoutError'].includes(error.name));
-    const heard = webhook === undefined && !isReached ? (heardAt?.() ?? null) : null;
-    return heard === null ? '' : `: cut off from the API server since ${new Date(heard).toISOString()}`;
+    const received = webhook === undefined && !isReached ? (receivedAt?.() ?? null) : null;
+    return received === null ? '' : `: cut off from the API server since ${new Date(received).toISOString()}`;
   }
 
   private async exchange(kind: ReviewKind, spec: object, version: string): Promise<Mapping> {

@@ -55,11 +55,11 @@ export class TokenReviews {
   }
 
   private async review(token: string): Promise<Identity> {
-    const said = await this.options.reviews.ask('TokenReview', { token }, readStatus);
-    if (isUnavailable(said)) return said;
-    return said.user === null
+    const review = await this.options.reviews.ask('TokenReview', { token }, readStatus);
+    if (isUnavailable(review)) return review;
+    return review.user === null
       ? { type: 'refused', why: 'the API server does not know the bearer token' }
-      : { type: 'user', user: said.user };
+      : { type: 'user', user: review.user };
   }
 }
 

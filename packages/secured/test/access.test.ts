@@ -260,8 +260,8 @@ t.test('answers are remembered for their time', async (t) => {
 });
 
 t.test('away from the API server: what is remembered goes on, then 503 with a reason', async (t) => {
-  const heardAt = (): number => Date.parse('2026-01-02T03:04:05Z');
-  const { status, ask, clock, server, log } = await readers(t, REVIEWED, { heardAt });
+  const receivedAt = (): number => Date.parse('2026-01-02T03:04:05Z');
+  const { status, ask, clock, server, log } = await readers(t, REVIEWED, { receivedAt });
   const good = async (): Promise<number> => status('/metrics', ...bearer('reader'));
   t.equal(await good(), 200);
   await server.stop();

@@ -47,10 +47,10 @@ export function readByTable(
     version,
     release,
     report,
-    readEmbedded: (meta, within, at, isSaid) => {
+    readEmbedded: (meta, within, at, isNamed) => {
       const inner = tableFor(meta);
       if (inner !== null) return readByTable(inner, meta, within, at, environment);
-      if (isSaid) reportUnknownKind(meta, `${at}.apiVersion`, report);
+      if (isNamed) reportUnknownKind(meta, `${at}.apiVersion`, report);
       return null;
     },
   };

@@ -27,7 +27,7 @@ export interface Reading {
   /** What to say of a value that its type does not take; absent: what check says of it. */
   readonly refusal?: (type: Type, value: unknown) => Omit<Report, 'severity' | 'path'>;
   /** Reads a document within this one by the table of its own kind. @param isSaid whether it says itself what it is. */
-  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string, isSaid: boolean) => Section | null;
+  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string, isNamed: boolean) => Section | null;
 }
 
 /** The fields that every document has. */

@@ -95,7 +95,7 @@ async function removeServices(
     idle.map((service) => ({ type: 'service', verb: 'delete', service, state: null })),
   );
   if (idle.length > refused.length) report.removed.push(`ipvs: ${idle.length - refused.length} virtual services`);
-  if (toldUnless('ESRCH', refused, report)) return false;
+  if (reportUnless('ESRCH', refused, report)) return false;
   if (idle.length < services.length) {
     report.waiting.push('ipvs: virtual services that still have connections');
     return false;
@@ -114,7 +114,7 @@ async function withoutConnections(addon: IpvsParts, services: readonly IpvsServi
 }
 
 /** Whether something was refused for another reason than that it is gone already. */
-function toldUnless(gone: string, refused: readonly NativeError[], report: Removal): boolean {
+function reportUnless(gone: string, refused: readonly NativeError[], report: Removal): boolean {
   const problems = refused.filter(({ errno }) => errno !== gone);
   report.problems.push(...problems);
   return problems.length > 0;
@@ -123,6 +123,6 @@ function toldUnless(gone: string, refused: readonly NativeError[], report: Remov
 async function removeSets(addon: IpvsParts, names: readonly string[], report: Removal): Promise<void> {
   if (names.length === 0) return;
   const { refused } = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
-  toldUnless('ENOENT', refused, report);
+  reportUnless('ENOENT', refused, report);
   if (names.length > refused.length) report.removed.push(`ipset: ${names.length - refused.length} sets`);
 }

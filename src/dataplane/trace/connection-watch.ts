@@ -18,7 +18,7 @@ export class ConnectionWatch {
   /** Connections by the client's and the Service's address and port. */
   private readonly watched = new Map<string, Watched>();
   private readonly answers = new Set<Passage>();
-  private readonly told = new Set<string>();
+  private readonly reported = new Set<string>();
   private readonly ready: TracedPackets[] = [];
   private wake: (() => void) | null = null;
   private timer: NodeJS.Timeout | null = null;
@@ -83,7 +83,7 @@ export class ConnectionWatch {
     const headers = request.steps[0]?.headers;
     if (headers === undefined) return;
     const key = `${headers.protocol} ${headers.source} ${headers.destination}`;
-    if (this.told.has(key)) return;
+    if (this.reported.has(key)) return;
     const known = this.watched.get(key);
     if (known?.request === request) known.seenAt = now;
     // Another packet of a connection that is known already adds nothing.
@@ -134,7 +134,7 @@ export class ConnectionWatch {
 
   private tell(key: string, { request, answer }: Watched): void {
     this.watched.delete(key);
-    this.told.add(key);
+    this.reported.add(key);
     this.ready.push({ request, answer });
     this.wake?.();
   }

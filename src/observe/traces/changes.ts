@@ -1,6 +1,6 @@
 import type { Attributes, Context, Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
-import type { HeardObject } from '../../base/tracing.js';
+import type { TracedObject } from '../../base/tracing.js';
 import type { ObjectKey, Row } from '../../state/rows.js';
 import type { Commit } from '../cycle-observer.js';
 import { isSampled, within, type Spans } from './spans.js';
@@ -31,9 +31,9 @@ interface TakenChanges {
 
 /** A trace for each change, from when it was heard of until it is acknowledged by every family that it concerns. */
 export class Changes {
-  private heard: readonly HeardObject[] = [];
+  private received: readonly TracedObject[] = [];
   /** The same by kind, namespace and name, once it is asked for: there may be tens of thousands in one turn. */
-  private heardByName: ReadonlyMap<string, HeardObject> | null = null;
+  private receivedByName: ReadonlyMap<string, TracedObject> | null = null;
   private queued: FollowedChange[] = [];
   private taken: FollowedChange[] = [];
   /** Since the last run. */
@@ -44,12 +44,12 @@ export class Changes {
   constructor(private readonly spans: Spans) {}
 
   /** What is committed comes of what was heard. */
-  committing(heard: readonly HeardObject[], commit: () => void): void {
-    this.heard = heard;
-    this.heardByName = null;
+  committing(received: readonly TracedObject[], commit: () => void): void {
+    this.received = received;
+    this.receivedByName = null;
     commit();
-    this.heard = [];
-    this.heardByName = null;
+    this.received = [];
+    this.receivedByName = null;
   }
 
   committed({ edits, receivedAt, families }: Commit): void {
@@ -105,17 +105,17 @@ export class Changes {
   private describe(row: Row, type: string): Attributes {
     const namespace = 'namespace' in row ? row.namespace : '';
     const { kind, name } = row;
-    this.heardByName ??= new Map(this.heard.map((object) => [nameOf(object), object]));
-    const heard = this.heardByName.get(nameOf({ kind, namespace, name }));
+    this.receivedByName ??= new Map(this.received.map((object) => [nameOf(object), object]));
+    const received = this.receivedByName.get(nameOf({ kind, namespace, name }));
     return {
       'k8s.object.kind': kind,
       'k8s.object.name': name,
       'pointsman.change': type,
       ...(namespace === '' ? {} : { 'k8s.namespace.name': namespace }),
       ...(kind === 'EndpointSlice' ? { 'pointsman.family': row.family, 'k8s.service.name': row.serviceName } : {}),
-      ...(heard === undefined
+      ...(received === undefined
         ? {}
-        : { 'k8s.object.resource_version': heard.resourceVersion, 'k8s.watch.event': heard.type }),
+        : { 'k8s.object.resource_version': received.resourceVersion, 'k8s.watch.event': received.type }),
     };
   }
 }
@@ -125,6 +125,6 @@ function serviceOf(row: Row): ObjectKey | null {
   return row.kind === 'EndpointSlice' ? `${row.namespace}/${row.serviceName}` : null;
 }
 
-function nameOf({ kind, namespace, name }: Pick<HeardObject, 'kind' | 'namespace' | 'name'>): string {
+function nameOf({ kind, namespace, name }: Pick<TracedObject, 'kind' | 'namespace' | 'name'>): string {
   return `${kind} ${namespace}/${name}`;
 }

@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, SpanKind, type Context, type Span } from '@opentelemetry/api';
 import type { Family } from '../../base/ip.js';
-import type { HeardObject, RequestTrace } from '../../base/tracing.js';
+import type { TracedObject, RequestTrace } from '../../base/tracing.js';
 import type { ObjectKey } from '../../state/rows.js';
 import type { AcknowledgedSync, Commit, EndedSync, KernelWork } from '../cycle-observer.js';
 import type { ProcessTracing, SpanCounter } from '../tracing.js';
@@ -42,8 +42,8 @@ export class ProcessSpans implements ProcessTracing {
     this.mode = mode;
   }
 
-  committing(heard: readonly HeardObject[], commit: () => void): void {
-    this.changes.committing(heard, commit);
+  committing(received: readonly TracedObject[], commit: () => void): void {
+    this.changes.committing(received, commit);
   }
 
   /** Before all sources are complete nothing is on its way to the kernel. */

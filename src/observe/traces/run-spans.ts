@@ -6,7 +6,7 @@ import type { KernelCalls } from './kernel-calls.js';
 import { isSampled, within, type Spans } from './spans.js';
 
 /** Of repairs so many are reported. */
-const REPAIRS_TOLD = 20;
+const MOST_REPAIRS = 20;
 
 export interface RunParts {
   readonly spans: Spans;
@@ -87,7 +87,7 @@ class FamilySpans {
       'pointsman.repairs': report.repairs.length,
       'pointsman.quarantined': report.quarantined.length,
     });
-    for (const repair of report.repairs.slice(0, REPAIRS_TOLD)) span.addEvent('repair', { 'pointsman.repair': repair });
+    for (const repair of report.repairs.slice(0, MOST_REPAIRS)) span.addEvent('repair', { 'pointsman.repair': repair });
   }
 
   async flows<T>(work: () => Promise<T>): Promise<T> {

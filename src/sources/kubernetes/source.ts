@@ -179,10 +179,10 @@ class Start {
 
 /** Calls back once, at the sync or, when that is not required, after the first attempt. */
 function once(required: boolean, call: () => void): (synced: boolean) => void {
-  let said = false;
+  let reported = false;
   return (synced) => {
-    if (said || (required && !synced)) return;
-    said = true;
+    if (reported || (required && !synced)) return;
+    reported = true;
     call();
   };
 }

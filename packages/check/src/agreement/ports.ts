@@ -127,7 +127,7 @@ function readRange(text: string): PortRange | null {
 function serviceNodePorts(
   documents: readonly Document[],
   { first, last }: PortRange,
-  isSaid: boolean,
+  isNamed: boolean,
 ): readonly Finding[] {
   return documents.flatMap((document) => {
     const { row } = document;
@@ -138,7 +138,7 @@ function serviceNodePorts(
       .map((port) => {
         const place = { document, path: `${pathOf('Service', row)}.spec`, value: String(port) };
         return findingAt(
-          isSaid ? 'error' : 'warning',
+          isNamed ? 'error' : 'warning',
           'node-port-range',
           place,
           `is no node port, as they are ${first}-${last}`,

@@ -50,9 +50,9 @@ function checkFlag(section: Section, { name, text, path }: Argument, field: Fiel
   const value = valueOf(field.type, text);
   const report = ({ severity, rule: found, problem, expected }: Report): void => {
     const shown = field.secret === true ? '' : `${printValue(text)} `;
-    const said = `--${name}: ${found === 'deprecated' ? '' : shown}${problem}`;
-    if (severity === 'error') section.refuse('flag', path, said, expected);
-    else section.warn(found, path, said, expected);
+    const message = `--${name}: ${found === 'deprecated' ? '' : shown}${problem}`;
+    if (severity === 'error') section.refuse('flag', path, message, expected);
+    else section.warn(found, path, message, expected);
   };
   const { version, release } = section;
   const gates = new Map(name === 'feature-gates' ? gatesIn(text) : []);

@@ -135,9 +135,9 @@ function Connection({ state: { connection } }: { readonly state: LiveState }): J
 }
 
 function Lost({ state: { since, overview } }: { readonly state: LiveState }): JSX.Element {
-  const told =
+  const lastContact =
     overview === null ? 'It has not answered yet.' : `What is shown is as of ${clockTime(since.toISOString())}.`;
-  return <p class="banner">The process cannot be reached; trying again. {told}</p>;
+  return <p class="banner">The process cannot be reached; trying again. {lastContact}</p>;
 }
 
 /** What changes without being asked for, in words, and only when it matters. */

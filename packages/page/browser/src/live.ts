@@ -93,10 +93,10 @@ class Live {
     });
   }
 
-  #on<Name extends keyof LiveEvents>(source: EventSource, name: Name, heard: (data: LiveEvents[Name]) => void): void {
+  #on<Name extends keyof LiveEvents>(source: EventSource, name: Name, receive: (data: LiveEvents[Name]) => void): void {
     source.addEventListener(name, ({ data }: MessageEvent<string>) => {
       this.#listen(source);
-      heard(parse(data) as LiveEvents[Name]);
+      receive(parse(data) as LiveEvents[Name]);
     });
   }
 
@@ -156,8 +156,8 @@ export function useServicesVersion(concerns: (changed: ServicesChanged) => boole
   const latest = useRef(concerns);
   latest.current = concerns;
   useEffect(() => {
-    const changed: ServicesListener = (told) => {
-      if (told.more || latest.current(told)) setVersion((before) => before + 1);
+    const changed: ServicesListener = (change) => {
+      if (change.more || latest.current(change)) setVersion((before) => before + 1);
     };
     live.servicesListeners.add(changed);
     return () => {

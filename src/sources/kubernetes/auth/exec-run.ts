@@ -61,8 +61,8 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
         resolve(Buffer.concat(stdout).toString('utf8'));
         return;
       }
-      const said = printable(stderr);
-      reject(new CommandError(exitCode, `${problem}${said === '' ? '' : `: ${said}`}`, said, { cause }));
+      const output = printable(stderr);
+      reject(new CommandError(exitCode, `${problem}${output === '' ? '' : `: ${output}`}`, output, { cause }));
     };
     const abort = (): void => {
       end('was ended, as its result is no longer needed');

@@ -63,7 +63,7 @@ interface Plan {
 export class CertificateKeeper {
   private readonly files: PairFiles;
   /** What has been reported since the last success. */
-  private readonly told = new Set<string>();
+  private readonly reported = new Set<string>();
 
   constructor(private readonly parts: KeeperParts) {
     this.files = new PairFiles(parts.config.directory);
@@ -220,7 +220,7 @@ export class CertificateKeeper {
     while (!signal.aborted) {
       try {
         const done = await work();
-        this.told.clear();
+        this.reported.clear();
         observer.certificateLacks(null);
         return done;
       } catch (error) {
@@ -237,8 +237,8 @@ export class CertificateKeeper {
   /** Whether it was not reported before. */
   private lacks(why: string): boolean {
     this.parts.observer.certificateLacks(why);
-    const isNew = !this.told.has(why);
-    this.told.add(why);
+    const isNew = !this.reported.has(why);
+    this.reported.add(why);
     return isNew;
   }
 

@@ -148,11 +148,11 @@ function reasonOf({ reason, message }: Mapping): string {
 
 function refusal(what: string, status: number, body: string): SigningError {
   const { message } = parsed(body);
-  const said = typeof message === 'string' && message !== '' ? `: ${message}` : '';
+  const reason = typeof message === 'string' && message !== '' ? `: ${message}` : '';
   if (status === 401)
-    return new SigningError(`who wants to ${what} is not known to the API server, or not any more (401)${said}`);
-  if (status === 403) return new SigningError(`the API server does not let us ${what} (403)${said}`);
-  return new SigningError(`the API server refuses to let us ${what} (${status})${said}`);
+    return new SigningError(`who wants to ${what} is not known to the API server, or not any more (401)${reason}`);
+  if (status === 403) return new SigningError(`the API server does not let us ${what} (403)${reason}`);
+  return new SigningError(`the API server refuses to let us ${what} (${status})${reason}`);
 }
 
 async function* eventsOf({ body }: ApiResponse): AsyncGenerator<Mapping> {

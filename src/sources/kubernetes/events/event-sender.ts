@@ -61,7 +61,7 @@ const ATTEMPT_MS = 30_000;
 export class EventSender implements EventRecorder {
   private readonly stopper = new AbortController();
   private readonly limit: RateLimit;
-  private readonly told = new Map<string, number>();
+  private readonly reported = new Map<string, number>();
   private queue: WaitingEvent[] = [];
   /** What calls off those whose time has not come. */
   private readonly spread = new Set<() => void>();
@@ -141,12 +141,12 @@ export class EventSender implements EventRecorder {
   private isKnown({ regarding, reason, note, finding = note }: ProxyEvent): boolean {
     const key = JSON.stringify([regarding, reason, finding]);
     const now = this.options.clock.now();
-    const toldAt = this.told.get(key);
-    if (toldAt !== undefined && now - toldAt < REPEAT_MS) return true;
-    this.told.delete(key);
-    this.told.set(key, now);
-    const [oldest] = this.told.keys();
-    if (this.told.size > REMEMBERED && oldest !== undefined) this.told.delete(oldest);
+    const reportedAt = this.reported.get(key);
+    if (reportedAt !== undefined && now - reportedAt < REPEAT_MS) return true;
+    this.reported.delete(key);
+    this.reported.set(key, now);
+    const [oldest] = this.reported.keys();
+    if (this.reported.size > REMEMBERED && oldest !== undefined) this.reported.delete(oldest);
     return false;
   }
 

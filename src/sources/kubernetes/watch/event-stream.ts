@@ -1,4 +1,4 @@
-import type { HeardObject, SourceTracing } from '../../../base/tracing.js';
+import type { TracedObject, SourceTracing } from '../../../base/tracing.js';
 import type { SourceWriter, StateChange } from '../../../state/writer.js';
 import { CodecError } from '../codec/errors.js';
 import type { Codec, ReceivedObject, WatchDecoder, WatchEvent } from '../codec/events.js';
@@ -37,7 +37,7 @@ export class EventStream implements BodyDecoder<void> {
   private relist: Relist | null;
   private pending: StateChange[] = [];
   /** The origin of the pending changes, if there is an observer. */
-  private heard: HeardObject[] = [];
+  private received: TracedObject[] = [];
   private version: string | null = null;
   private flushing = false;
   /** When the chunk came that is being decoded, and the one with the first of what is pending. */
@@ -94,9 +94,9 @@ export class EventStream implements BodyDecoder<void> {
       writer.apply(changes, this.pendingSince);
       return;
     }
-    const { heard } = this;
-    this.heard = [];
-    tracing.committing(heard, () => {
+    const { received } = this;
+    this.received = [];
+    tracing.committing(received, () => {
       writer.apply(changes, this.pendingSince);
     });
   }
@@ -124,7 +124,7 @@ export class EventStream implements BodyDecoder<void> {
     if (object.version === '') throw new CodecError('an object without a resource version');
     if (tracing !== null && change !== null) {
       const { namespace, name, version: resourceVersion } = object;
-      this.heard.push({ type, kind: resource.kind, namespace, name, resourceVersion });
+      this.received.push({ type, kind: resource.kind, namespace, name, resourceVersion });
     }
     this.version = object.version;
   }

@@ -59,7 +59,7 @@ export class ApiExchanger implements Exchanger {
 
   private async read<T>(exchange: Exchange<T>, response: ApiResponse, guard: SilenceGuard): Promise<T> {
     const { status, contentType, retryAfterMs, body } = response;
-    guard.heard();
+    guard.received();
     if (status !== 200) {
       const text = await readStart(body, this.dependencies.clock, guard);
       throw failureOfStatus(status, codecOf(contentType)?.status(text) ?? null, retryAfterMs);
@@ -105,7 +105,7 @@ function consume(
       }
     });
     body.on('data', (chunk: Buffer) => {
-      guard.heard();
+      guard.received();
       coalescer.push(chunk);
     });
     body.on('error', (error) => {
@@ -142,7 +142,7 @@ async function readStart(body: Readable, clock: Clock, guard: SilenceGuard): Pro
 /** Aborts a request that has been silent for too long. */
 class SilenceGuard {
   private readonly controller = new AbortController();
-  private lastHeard: number;
+  private lastReceived: number;
   private cancel: () => void;
   private readonly onAbort = (): void => {
     this.controller.abort(this.outer.reason);
@@ -154,7 +154,7 @@ class SilenceGuard {
     private readonly dependencies: Dependencies,
     private readonly outer: AbortSignal,
   ) {
-    this.lastHeard = dependencies.clock.now();
+    this.lastReceived = dependencies.clock.now();
     this.cancel = this.arm();
     outer.addEventListener('abort', this.onAbort);
   }
@@ -163,8 +163,8 @@ class SilenceGuard {
     return this.controller.signal;
   }
 
-  heard(): void {
-    this.lastHeard = this.dependencies.clock.now();
+  received(): void {
+    this.lastReceived = this.dependencies.clock.now();
   }
 
   release(): void {
@@ -174,7 +174,7 @@ class SilenceGuard {
 
   private arm(): () => void {
     const { clock, timing } = this.dependencies;
-    return clock.callAt(this.lastHeard + timing.silenceMs, () => {
+    return clock.callAt(this.lastReceived + timing.silenceMs, () => {
       this.check();
     });
   }
@@ -182,7 +182,7 @@ class SilenceGuard {
   /** Bytes since the timer was set only move the time of the next look: no timer is touched for a chunk. */
   private check(): void {
     const { clock, timing } = this.dependencies;
-    if (clock.now() - this.lastHeard < timing.silenceMs) {
+    if (clock.now() - this.lastReceived < timing.silenceMs) {
       this.cancel = this.arm();
       return;
     }

@@ -60,7 +60,7 @@ export class Inventory {
   }
 
   /** Objects taken, or those of a list that is still coming in, where these are more. */
-  get heard(): number {
+  get received(): number {
     return Math.max(this.size, this.incoming?.size ?? 0);
   }
 

@@ -25,7 +25,7 @@ const PROBLEMS: Readonly<Record<ServiceAcross['problem'], string>> = {
   conflict: 'in conflict',
 };
 
-interface Told {
+interface FetchedReport {
   /** Null: nothing has come yet. */
   readonly report: NodesReport | null;
   readonly error: string | null;
@@ -118,18 +118,18 @@ function Name({ of }: { readonly of: string }): JSX.Element {
   return <a href={`#${encodeURIComponent(of)}`}>{of}</a>;
 }
 
-function useReport(): Told {
-  const [told, setTold] = useState<Told>({ report: null, error: null });
+function useReport(): FetchedReport {
+  const [reported, setFetched] = useState<FetchedReport>({ report: null, error: null });
   useEffect(() => {
     const stop = new AbortController();
     let timer = 0;
     const look = async (): Promise<void> => {
       try {
         const report = (await askAt('api/nodes', stop.signal)) as NodesReport;
-        setTold({ report, error: null });
+        setFetched({ report, error: null });
       } catch (error) {
         if (stop.signal.aborted) return;
-        setTold(({ report }) => ({ report, error: messageOf(error) }));
+        setFetched(({ report }) => ({ report, error: messageOf(error) }));
       }
       timer = setTimeout(() => void look(), EVERY_MS);
     };
@@ -139,7 +139,7 @@ function useReport(): Told {
       clearTimeout(timer);
     };
   }, []);
-  return told;
+  return reported;
 }
 
 function summary({ nodes, counts }: NodesReport): string {

@@ -100,15 +100,15 @@ function useTyped(q: string, onChange: SearchProperties['onChange']): readonly [
   const latest = useRef(onChange);
   latest.current = onChange;
   /** What this field itself made of the address: it comes back as `q`, when more may have been typed. */
-  const told = useRef(q);
+  const shown = useRef(q);
   useEffect(() => {
-    if (q !== told.current) setTyped(q);
-    told.current = q;
+    if (q !== shown.current) setTyped(q);
+    shown.current = q;
   }, [q]);
   useEffect(() => {
     if (typed === q) return;
     const timer = setTimeout(() => {
-      told.current = typed;
+      shown.current = typed;
       latest.current({ q: typed });
     }, PAUSE_MS);
     return () => {
