@@ -12,7 +12,7 @@
 //
 // Files *.uml, and *.uml-thorough with all, run each under a kernel of its own (test/uml), and with vm where that kernel does not run. With POINTSMAN_TEST_SECONDS it stops after so long, and says which
 // files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
-// Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
+// Small files share a process. A file that prints nothing for SILENCE_MS is killed, however long it ran before.
 import { spawn } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
@@ -115,23 +115,23 @@ async function run(group: Group, extent: Extent): Promise<Result> {
   const { name, files } = group;
   const started = Date.now();
   // Limits of tap's own count from a test's start.
-  const told = { ...process.env, ...extent.env, [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
+  const variables = { ...process.env, ...extent.env, [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
   const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], group);
-  const child = spawn(program, args, { env: { ...told, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, args, { env: { ...variables, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
   const stop = (): void => {
-    output += `not ok - ${name}: nothing was told for ${SILENCE_MS / 1000} s\n`;
+    output += `not ok - ${name}: printed nothing for ${SILENCE_MS / 1000} s\n`;
     // tap says on this signal which test it is in and what keeps it.
     child.kill('SIGALRM');
     lastWords = setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS);
   };
   const silence = new Silence(SILENCE_MS, stop, systemClock);
-  const heard = (text: string): void => {
+  const received = (text: string): void => {
     output += text;
     silence.broken();
   };
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', heard);
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', received);
   let cpu = 0;
   child.once('exit', () => (cpu = processorTime.ofEnded()));
   const status = await new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -20,11 +20,11 @@ for (const [place, mode] of SCENARIO_MODES.entries()) {
     t.test(`${mode.definition.name}: ${file}`, async (t) => {
       const texts = { text: readFileSync(join(folder, file), 'utf8'), usual };
       const story = await parseStory(file, texts, mode, SCENARIO_MODES);
-      const [asTold, ...others] = variants(story);
+      const [asWritten, ...others] = variants(story);
       // Another way for every second one, not the same in all modes, so that every way is gone by some.
       const turn = index + place;
-      const chosen = turn % 2 === 0 ? [asTold, others[(turn / 2) % others.length]] : [asTold];
-      for (const variant of usually(chosen, [asTold, ...others])) {
+      const chosen = turn % 2 === 0 ? [asWritten, others[(turn / 2) % others.length]] : [asWritten];
+      for (const variant of usually(chosen, [asWritten, ...others])) {
         if (variant === undefined) continue;
         const findings = await variant.run(story, mode);
         // Summaries show no more than the name.

@@ -61,13 +61,13 @@ t.test('lines of the log name the line of the source', (t) => {
   const main = readFileSync(projectFile('src/main.ts'), 'utf8').split('\n');
   const [, line = ''] = / main\.ts:(\d+)\] "FLAG: --hostname-override=/.exec(stderr) ?? [];
   t.match(main[Number(line) - 1], /log\.info\(1, `FLAG/);
-  for (const [pattern, told] of [
+  for (const [pattern, reported] of [
     ['main', true],
     ['*/src/main', true],
     ['pointsman', false],
   ] as const) {
     const { stderr } = spawnSync(PROGRAM, [...argv, '--v=0', `--vmodule=${pattern}=1`], { encoding: 'utf8' });
-    t.equal(stderr.includes('FLAG: '), told, pattern);
+    t.equal(stderr.includes('FLAG: '), reported, pattern);
   }
 
   const moved = join(folder, 'moved');

@@ -115,7 +115,7 @@ class Running {
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
   }
 
-  async said(pattern: RegExp): Promise<RegExpExecArray> {
+  async reported(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.output);
       if (found !== null) return found;
@@ -125,14 +125,14 @@ class Running {
   }
 
   async synced(): Promise<void> {
-    for (const family of ['IPv4', 'IPv6']) await this.said(new RegExp(`"rules complete" family="${family}"`));
+    for (const family of ['IPv4', 'IPv6']) await this.reported(new RegExp(`"rules complete" family="${family}"`));
   }
 
   /** How much of YAML's library is in memory. */
   async yaml(): Promise<number> {
     this.output = '';
     this.child.kill('SIGUSR2');
-    const [, count] = await this.said(/^YAML (\d+)$/m);
+    const [, count] = await this.reported(/^YAML (\d+)$/m);
     return Number(count);
   }
 
@@ -230,7 +230,7 @@ t.test('a proxy reads the mode that is in force, also where it removes what anot
   ] as const) {
     const proxy = new Running(`--proxy-mode=${mode}`);
     await proxy.synced();
-    if (left !== null) await proxy.said(left);
+    if (left !== null) await proxy.reported(left);
     const { names: read, rejected } = await proxy.end();
     t.same(read, ['pointsman', ...names, 'manifests', ...namesForThat], mode);
     // V8 has the options of a proxy at work by then: of a source that few have it compiles what runs.

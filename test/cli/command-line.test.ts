@@ -125,25 +125,25 @@ t.test('CL-41: a file that changes is warned of like one that is there at the st
   t.teardown(() => running.kill('SIGKILL'));
   let log = '';
   running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  const said = async (pattern: RegExp): Promise<void> => {
+  const reported = async (pattern: RegExp): Promise<void> => {
     while (!pattern.test(log)) {
       if (running.exitCode !== null) throw new Error(`it has ended: ${log}`);
       await setTimeout(20);
     }
   };
-  await said(/strict decoding failed: .*\.first: unknown field/);
-  await said(/Manifests loaded/);
+  await reported(/strict decoding failed: .*\.first: unknown field/);
+  await reported(/Manifests loaded/);
   write('first: 1\n# the same\n');
   await setTimeout(1000);
   write('first: 1\noomScoreAdj: 5\n');
-  await said(/"configuration changed"/);
+  await reported(/"configuration changed"/);
   t.equal(log.match(/unknown field/g)?.length, 1, 'what was said before is not said again');
   write('second: 1\noomScoreAdj: 5\n');
-  await said(/strict decoding failed: .*\.second: unknown field/);
+  await reported(/strict decoding failed: .*\.second: unknown field/);
   write(
     'second: 1\noomScoreAdj: 5\nlogging: {format: json, flushFrequency: 1s}\niptables: {localhostNodePorts: false}\n',
   );
-  await said(/"msg":"configuration changed".*/);
+  await reported(/"msg":"configuration changed".*/);
   t.equal(running.exitCode, null, 'what means nothing in this mode ends nothing');
 });
 

@@ -5,21 +5,21 @@ import type { ServiceControl } from '../../src/native/contract.js';
 
 /** A service manager, and what it was told. */
 function manager() {
-  const told: string[] = [];
+  const reported: string[] = [];
   let control: (control: ServiceControl) => void = () => undefined;
   return {
-    told,
+    reported,
     asks: (what: ServiceControl): void => {
       control(what);
     },
     service: {
       serviceConnect: (onControl: typeof control): Promise<void> => {
         control = onControl;
-        told.push('connected');
+        reported.push('connected');
         return Promise.resolve();
       },
       serviceReport: (state: string, number: number): void => {
-        told.push(`${state} ${number}`);
+        reported.push(`${state} ${number}`);
       },
     },
   };
@@ -27,30 +27,30 @@ function manager() {
 
 for (const what of ['stop', 'shutdown'] as const)
   t.test(`${what}: the process ends as by a signal, and says so`, async (t) => {
-    const { told, asks, service } = manager();
+    const { reported, asks, service } = manager();
     const status = runAsService(
       service,
       () =>
         new Promise((resolve) => {
           handleSignals((signal) => {
-            told.push(signal);
+            reported.push(signal);
             resolve(0);
           });
         }),
     );
     await Promise.resolve();
-    t.same(told, ['connected', 'running 0']);
+    t.same(reported, ['connected', 'running 0']);
     asks(what);
     t.equal(await status, 0);
-    t.same(told.slice(2), ['stopping 20', 'SIGTERM', 'stopped 0']);
+    t.same(reported.slice(2), ['stopping 20', 'SIGTERM', 'stopped 0']);
   });
 
 t.test('a run that fails says nothing, which the manager takes for a crash', async (t) => {
-  const { told, service } = manager();
+  const { reported, service } = manager();
   t.equal(await runAsService(service, () => Promise.resolve(1)), 1);
   await t.rejects(
     runAsService(service, () => Promise.reject(new Error('no network'))),
     /no network/,
   );
-  t.notMatch(told.join(), /stop/);
+  t.notMatch(reported.join(), /stop/);
 });

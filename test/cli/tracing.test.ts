@@ -213,10 +213,10 @@ t.test('changes that one sync takes are linked with it, and end when it succeeds
   };
   const commit = (name: string, version: string): void => {
     const row = service(name, {});
-    const heard = [
+    const received = [
       { type: 'MODIFIED', kind: 'Service', namespace: 'default', name, resourceVersion: version },
     ] as const;
-    tracing.committing(heard, () => {
+    tracing.committing(received, () => {
       committed({ before: row, after: row });
     });
   };

@@ -24,14 +24,14 @@ t.test('what has nothing to act on in mode kernelspace', (t) => {
 t.test('schedulers of ip_vs that refuse connections, or use one endpoint, are named in mode ipvs', (t) => {
   const warnings = (mode: string, scheduler: string): readonly string[] =>
     fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;
-  for (const [scheduler, told] of [
+  for (const [scheduler, reported] of [
     ['ovf', /most connections are refused$/],
     ['fo', /one endpoint of a Service gets all connections$/],
     ['dh', /they are refused while it drains$/],
     ['sh', /clients of an endpoint that drains are refused/],
   ] as const) {
     t.match(warnings('ipvs', scheduler), [/^KubeProxyConfiguration\.ipvs\.scheduler: scheduler "/], scheduler);
-    t.match(warnings('ipvs', scheduler), [told], scheduler);
+    t.match(warnings('ipvs', scheduler), [reported], scheduler);
     t.notMatch(warnings('iptables', scheduler).join(), /refused|all connections/, 'another mode has none');
   }
   for (const scheduler of ['""', 'rr', 'wrr', 'lc', 'wlc', 'sed', 'nq', 'mh']) t.same(warnings('ipvs', scheduler), []);

@@ -103,8 +103,8 @@ t.test('a Service port without room for clients is in the status, and reported o
   t.same([scene.status, scene.log.lines, scene.events], [[], [], []]);
   const gone = unremembered('10.96.0.99', 9);
   await scene.look(unremembered('10.96.0.10', 7), unremembered('192.168.0.2', 4, 30080), gone);
-  const said = 'no room for session affinity: default/web:http, 11 connections of clients that are not remembered';
-  t.same(scene.status, [said]);
+  const reported = 'no room for session affinity: default/web:http, 11 connections of clients that are not remembered';
+  t.same(scene.status, [reported]);
   await scene.look(unremembered('10.96.0.10', 8));
   t.match(scene.log.lines, [/^warn session affinity has no room for more clients/]);
   t.match(scene.events, [

@@ -253,8 +253,8 @@ t.test('a change between the reading at the start and the first look is not lost
 t.test('without files nothing is watched; after stop() nothing is told', async (t) => {
   const current = loadConfig([], systemFiles, () => 'n');
   if (!('config' in current)) throw new Error(current.command);
-  const told = (): Promise<boolean> => Promise.resolve(t.fail('told'));
-  const none = new ConfigWatch({ argv: [], inForce: () => current, onOutcome: told });
+  const reported = (): Promise<boolean> => Promise.resolve(t.fail('told'));
+  const none = new ConfigWatch({ argv: [], inForce: () => current, onOutcome: reported });
   none.stop();
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
@@ -262,7 +262,7 @@ t.test('without files nothing is watched; after stop() nothing is told', async (
   const loaded = loadConfig(argv, systemFiles);
   if (!('config' in loaded)) throw new Error(loaded.command);
   const timing = { pollMs: 20, settleMs: 0, retryMs: 20 };
-  const watch = new ConfigWatch({ argv, inForce: () => loaded, onOutcome: told, timing });
+  const watch = new ConfigWatch({ argv, inForce: () => loaded, onOutcome: reported, timing });
   await delay(60);
   scene.write('c', 'oomScoreAdj: 2');
   watch.stop();

@@ -6,20 +6,20 @@ import { CycleObservers } from '../../src/observe/cycle-observer.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
-function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingLog; readonly told: string[] } {
-  const [log, told] = [new RecordingLog(), [] as string[]];
+function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingLog; readonly notified: string[] } {
+  const [log, notified] = [new RecordingLog(), [] as string[]];
   const drift = {
-    noticed: () => void told.push('noticed'),
-    suspect: (family: string) => void told.push(`suspect ${family}`),
+    noticed: () => void notified.push('noticed'),
+    suspect: (family: string) => void notified.push(`suspect ${family}`),
   };
   const observers = new CycleObservers({
-    audited: (family, result) => void told.push(`${family} ${result}`),
+    audited: (family, result) => void notified.push(`${family} ${result}`),
   });
-  return { changes: new ForeignChanges({ drift, observers, clock: new FakeClock(), log }), log, told };
+  return { changes: new ForeignChanges({ drift, observers, clock: new FakeClock(), log }), log, notified };
 }
 
 t.test('a kernel that does not let us watch: said once, tried again by the next call', (t) => {
-  const { changes, log, told } = watcher();
+  const { changes, log, notified } = watcher();
   const refuse = (): never => {
     throw new Error('EPERM');
   };
@@ -39,7 +39,7 @@ t.test('a kernel that does not let us watch: said once, tried again by the next 
   changes.watch(watch, []);
   changes.watch(watch, []);
   t.equal(listeners, 1, 'who listens does not begin again');
-  t.same(told, ['noticed']);
+  t.same(notified, ['noticed']);
   changes.stop();
   t.equal(listeners, 0);
   changes.watch(watch, []);
@@ -63,16 +63,16 @@ t.test('an audit that fails is counted and said; one of rules that go is neither
   const fail = (): never => {
     throw new Error('ENOBUFS');
   };
-  for (const [end, replaced, wanted, said] of [
+  for (const [end, replaced, wanted, reported] of [
     [() => true, false, ['suspect IPv4', 'IPv4 different'], ['info 4 audited']],
     [() => false, false, ['IPv4 intact'], ['info 4 audited']],
     [fail, false, ['IPv4 failed'], ['info 2 audit failed']],
     [() => true, true, [], []],
     [fail, true, [], []],
   ] as const) {
-    const { changes, log, told } = watcher();
+    const { changes, log, notified } = watcher();
     await changes.audit(audited(end, replaced));
-    t.same(told, wanted);
-    t.same(log.lines, said);
+    t.same(notified, wanted);
+    t.same(log.lines, reported);
   }
 });

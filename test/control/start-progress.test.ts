@@ -6,7 +6,7 @@ import { RecordingLog } from '../support/recording-log.js';
 t.test('a start that takes long says how far it is', async (t) => {
   const clock = new FakeClock();
   const lines: [string, Readonly<Record<string, unknown>> | undefined][] = [];
-  const said = (): typeof lines => lines.splice(0);
+  const reported = (): typeof lines => lines.splice(0);
   const store = { snapshot: { ready: false, serviceCount: 0 }, waitingFor: () => ['services', 'endpointslices'] };
   const received = { services: 0, endpointslices: 0 };
   const v4 = { family: 'IPv4' as const, lastUpdated: null as bigint | null, failure: null as string | null };
@@ -28,25 +28,25 @@ t.test('a start that takes long says how far it is', async (t) => {
   progress.start();
   received.services = 12_000;
   await clock.advance(4999);
-  t.same(said(), [], 'nothing of a start that is fast');
+  t.same(reported(), [], 'nothing of a start that is fast');
   await clock.advance(1);
   const fields = { waitingFor: 'services,endpointslices', services: 12_000, endpointslices: 0 };
-  t.same(said(), [['still reading what there is', fields]]);
+  t.same(reported(), [['still reading what there is', fields]]);
   await clock.advance(60_000);
-  t.same(said(), [], 'nor again while nothing comes');
+  t.same(reported(), [], 'nor again while nothing comes');
   received.endpointslices = 3000;
   await clock.advance(5000);
-  t.same(said(), [['still reading what there is', { ...fields, endpointslices: 3000 }]]);
+  t.same(reported(), [['still reading what there is', { ...fields, endpointslices: 3000 }]]);
   store.snapshot = { ready: true, serviceCount: 12_000 };
   v6.lastUpdated = 1n;
   await clock.advance(5000);
-  t.same(said(), [['everything is read, still writing rules', { families: 'IPv4', services: 12_000 }]]);
+  t.same(reported(), [['everything is read, still writing rules', { families: 'IPv4', services: 12_000 }]]);
   v4.failure = 'EBUSY';
   await clock.advance(5000);
-  t.same(said(), [], 'a failure is told by others');
+  t.same(reported(), [], 'a failure is told by others');
   v4.lastUpdated = 2n;
   await clock.advance(5000);
-  t.same([said(), clock.waiting], [[], 0], 'and then it is over');
+  t.same([reported(), clock.waiting], [[], 0], 'and then it is over');
 });
 
 t.test('nothing after a stop', async (t) => {

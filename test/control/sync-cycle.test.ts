@@ -49,7 +49,7 @@ t.test('one family fails: the other has its turn, and the pass is not complete',
 t.test('what cannot be put right is said once, and again when it comes back', async (t) => {
   const { cycle, dataplanes, log } = world();
   const problem = 'could not remove foreign objects (x): EBUSY';
-  const said = (): number => log.lines.splice(0).filter((line) => line === `warn ${problem}`).length;
+  const reported = (): number => log.lines.splice(0).filter((line) => line === `warn ${problem}`).length;
   await cycle.run({ full: true });
   for (const [problems, times] of [
     [[problem], 1],
@@ -59,7 +59,7 @@ t.test('what cannot be put right is said once, and again when it comes back', as
   ] as const) {
     dataplanes.IPv4.next = { problems, full: true };
     await cycle.run({ full: true });
-    t.equal(said(), times);
+    t.equal(reported(), times);
   }
 });
 
@@ -72,12 +72,16 @@ t.test('a Service that the kernel keeps refusing is told of on the Service', asy
     ...['10.96.0.99:80/TCP', '10.96.0.99:80/TCP'].map((key) => blameFrontend(new Error('ENOENT'), key)),
     ...[new Error('ENOBUFS'), new Error('ENOBUFS')],
   );
-  const told: number[] = [];
+  const reported: number[] = [];
   while (failures.length > 0) {
     await t.rejects(made.cycle.run({ full: false }));
-    told.push(made.events.length);
+    reported.push(made.events.length);
   }
-  t.same(told, [0, 1, 1, 1, 1, 1], 'not of the first failure, not of what no Service asked for, not of other failures');
+  t.same(
+    reported,
+    [0, 1, 1, 1, 1, 1],
+    'not of the first failure, not of what no Service asked for, not of other failures',
+  );
   t.match(made.events, [
     {
       type: 'Warning',

@@ -233,7 +233,7 @@ t.test('the image', needs('image'), async (t) => {
   // An address that answers nobody, so that it waits: the network namespace has no routes but loopback's.
   const waiting = ['pointsman', '--init-only', '--proxy-mode=nftables', '--master=http://127.0.0.1:1'];
   const interrupted = start(root, waiting);
-  await interrupted.said(/warn|127\.0\.0\.1:1/i);
+  await interrupted.reported(/warn|127\.0\.0\.1:1/i);
   t.equal(await interrupted.end('SIGTERM'), 143, 'waiting, it ends by SIGTERM, though the first process');
 
   mkdirSync(join(root, 'manifests'));
@@ -249,7 +249,7 @@ t.test('the image', needs('image'), async (t) => {
       '--conntrack-tcp-timeout-close-wait=0s',
     ];
     const proxy = start(root, ['kube-proxy', ...flags]);
-    await proxy.said(/"rules complete" family="IPv6"/);
+    await proxy.reported(/"rules complete" family="IPv6"/);
     // One that has just ended is there for a moment.
     const seen = new Set(proxy.zombies());
     await eventually(() => !proxy.zombies().some((pid) => seen.has(pid)), 'programs that have ended are waited for');

@@ -117,17 +117,17 @@ t.test('the npm package runs where nothing can be compiled', (t) => {
 
 t.test('where the prebuilt addon does not load, one is compiled', (t) => {
   const script = join(installed, 'bundle/install.sh');
-  const told = join(folder, 'told');
+  const reported = join(folder, 'told');
   const compiler = (end: string): void => {
-    writeFileSync(join(bin, 'node-gyp'), `#!/bin/sh\necho "$*" | cat > ${told}\n${end}\n`, { mode: 0o755 });
+    writeFileSync(join(bin, 'node-gyp'), `#!/bin/sh\necho "$*" | cat > ${reported}\n${end}\n`, { mode: 0o755 });
   };
   compiler('echo compiling');
   t.match(run('sh', [script]), { status: 0, stdout: '' });
-  t.notOk(existsSync(told));
+  t.notOk(existsSync(reported));
   writeFileSync(join(installed, PREBUILT), 'of another machine');
   t.same(run('sh', [script]), { status: 0, stdout: '', stderr: '' }, 'without a word where it goes well');
   // A folder of the package: with headers of Node, or without, nothing is downloaded.
-  const nodedir = /^configure build .*--nodedir=(.*)$/m.exec(readFileSync(told, 'utf8'))?.[1] ?? '';
+  const nodedir = /^configure build .*--nodedir=(.*)$/m.exec(readFileSync(reported, 'utf8'))?.[1] ?? '';
   t.ok(existsSync(join(nodedir, 'include/node/common.gypi')), nodedir);
   t.equal(realpathSync(join(nodedir, '../..')), realpathSync(installed));
   compiler('echo "make: g++: No such file or directory"; exit 3');

@@ -90,7 +90,7 @@ t.test(
       '--conntrack-tcp-timeout-established=0s',
       '--conntrack-tcp-timeout-close-wait=0s',
     ]);
-    await proxy.said(/"rules complete" family="IPv6"/);
+    await proxy.reported(/"rules complete" family="IPv6"/);
     t.equal(await proxy.end('SIGTERM'), 0);
     t.notMatch(proxy.output(), /^E/m);
   },

@@ -30,12 +30,12 @@ const MAX_SAID_CHARS = 400_000;
 async function problemOf(target: Target, text: string): Promise<string | null> {
   const allowed = allowance(target, text);
   let cost = { ms: Infinity, bytes: Infinity };
-  let said = '';
+  let reported = '';
   // The least of a few: compiling and collecting garbage come by chance.
   for (let attempt = 0; attempt < TRIES && (cost.ms > allowed.ms || cost.bytes > allowed.bytes); attempt++) {
     const before = memoryUsage().heapUsed;
     try {
-      const ms = await cpuTime(async () => (said = await target.read(text)));
+      const ms = await cpuTime(async () => (reported = await target.read(text)));
       const bytes = memoryUsage().heapUsed - before;
       cost = { ms: Math.min(cost.ms, ms), bytes: Math.min(cost.bytes, bytes) };
     } catch (error) {
@@ -44,7 +44,7 @@ async function problemOf(target: Target, text: string): Promise<string | null> {
   }
   if (cost.ms > allowed.ms) return `took ${Math.round(cost.ms)} ms of CPU time, ${Math.round(allowed.ms)} are allowed`;
   if (cost.bytes > allowed.bytes) return `took ${cost.bytes} bytes of memory, ${allowed.bytes} are allowed`;
-  return said.length > MAX_SAID_CHARS ? `${said.length} characters are said of it` : null;
+  return reported.length > MAX_SAID_CHARS ? `${reported.length} characters are said of it` : null;
 }
 
 /** A tenth of a second, and per megabyte 50 ms where JSON is read as such, otherwise 1 s: what the YAML parser takes for the smallest values there are. */

@@ -28,13 +28,13 @@ t.test('a life with certificates that are asked for', async (t) => {
     dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: [pod] });
   const rows = (pod: (typeof PODS)[number]): readonly Row[] =>
     FAMILY_VIEWS.map((view) => ({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80), expect: view.kept([pod], 80) }));
-  const told = async (): Promise<string> => {
+  const reported = async (): Promise<string> => {
     const answer: HttpAnswer = await lab.http('node', 'http://127.0.0.1:10256/healthz?verbose');
     return 'body' in answer ? `${answer.status} ${answer.body}` : '';
   };
   const waiting = (): Promise<string> =>
     eventually('a request that waits', async () => {
-      const text = await told();
+      const text = await reported();
       return text.includes('waits for its approval') ? text : null;
     });
 
@@ -51,7 +51,7 @@ t.test('a life with certificates that are asked for', async (t) => {
   await plane.sign({ policy: 'sign', seconds: 5 });
   await proxy.ready();
   await checkRows(t, lab, rows('pod-a'));
-  t.notMatch(await told(), 'clientCertificate');
+  t.notMatch(await reported(), 'clientCertificate');
   // The server sees one that is only tried as well.
   const metrics = await eventually('certificates that follow', async () => {
     const answer = await lab.http('node', 'http://127.0.0.1:10249/metrics');

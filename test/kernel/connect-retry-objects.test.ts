@@ -186,7 +186,7 @@ t.test(
 
 /** The transactions of the node, each the changes that it made. */
 class Monitor {
-  private readonly heard: (readonly string[])[] = [];
+  private readonly received: (readonly string[])[] = [];
   private marks = 0;
 
   private constructor(private readonly lab: Lab) {}
@@ -198,9 +198,9 @@ class Monitor {
       child.kill('SIGKILL');
     });
     createInterface({ input: child.stdout }).on('line', (line) => {
-      monitor.heard.push(JSON.parse(line) as readonly string[]);
+      monitor.received.push(JSON.parse(line) as readonly string[]);
     });
-    await eventually('the monitor', () => Promise.resolve(monitor.heard.length > 0 || null));
+    await eventually('the monitor', () => Promise.resolve(monitor.received.length > 0 || null));
     return monitor;
   }
 
@@ -209,9 +209,9 @@ class Monitor {
     const mark = `mark${++this.marks}`;
     await this.lab.output('node', ['nft', `add table ip ${mark}`]);
     await eventually('the monitor hears', () =>
-      Promise.resolve(this.heard.some((changes) => changes.includes(`add table ip ${mark}`)) || null),
+      Promise.resolve(this.received.some((changes) => changes.includes(`add table ip ${mark}`)) || null),
     );
-    return this.heard.filter((changes) => changes.some((change) => !change.startsWith('add table ip mark')));
+    return this.received.filter((changes) => changes.some((change) => !change.startsWith('add table ip mark')));
   }
 }
 

@@ -26,7 +26,7 @@ async function prepared(t: Test, options: ProxyOptions = {}): Promise<World> {
 }
 
 /** Waits until such an event has come. */
-function told(plane: ControlPlane, reason: string): Promise<PostedEvent> {
+function reported(plane: ControlPlane, reason: string): Promise<PostedEvent> {
   return eventually(
     `event ${reason}`,
     async () => (await plane.state()).events.find((event) => event.reason === reason) ?? null,
@@ -47,7 +47,7 @@ t.test('events of a life', async (t) => {
   const { lab, plane, proxy } = await prepared(t);
   await proxy.write([...web('old', 41, 30001, 1), ...web('new', 42, 30002, 2)]);
   await proxy.restart();
-  t.match(await told(plane, 'Starting'), { regarding: { kind: 'Node', name: NODE_NAME } }, 'EV-01');
+  t.match(await reported(plane, 'Starting'), { regarding: { kind: 'Node', name: NODE_NAME } }, 'EV-01');
 
   // One after the other, so that for a moment both Services have one port.
   const swapped = [...web('old', 41, 30002, 1), ...web('new', 42, 30001, 2)];
@@ -59,7 +59,7 @@ t.test('events of a life', async (t) => {
     object.kind === 'Service' ? { ...object, spec: { clusterIP: 'nonsense' } } : object,
   );
   await proxy.write([...swapped, ...broken]);
-  t.match(await told(plane, 'InvalidObject'), {
+  t.match(await reported(plane, 'InvalidObject'), {
     regarding: { kind: 'Service', name: 'broken', uid: /^0000/ },
     note: /clusterIP/,
   });
@@ -78,19 +78,19 @@ t.test('events of a life', async (t) => {
   );
   await proxy.apply([...swapped, ...checked]);
   t.match(
-    await told(plane, 'FailedToStartServiceHealthcheck'),
+    await reported(plane, 'FailedToStartServiceHealthcheck'),
     { regarding: { kind: 'Service', name: 'checked' }, note: /port 32001/ },
     'EV-04',
   );
 
   await writeFile(proxy.configFile, '{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "Nonsense"}');
-  t.match(await told(plane, 'ConfigurationRefused'), { regarding: { kind: 'Node', name: NODE_NAME } });
+  t.match(await reported(plane, 'ConfigurationRefused'), { regarding: { kind: 'Node', name: NODE_NAME } });
 
   while (performance.now() - swappedAt < 4000) await new Promise((resolve) => setTimeout(resolve, 100));
   t.notMatch((await plane.state()).events, [{ reason: 'AddressConflict' }], 'an exchange of ports is no conflict');
   t.notMatch(proxy.log, /conflict: /);
   await proxy.write([...web('old', 41, 30001, 1), ...web('new', 42, 30001, 2)]);
-  t.match(await told(plane, 'AddressConflict'), {
+  t.match(await reported(plane, 'AddressConflict'), {
     regarding: { kind: 'Service', name: 'new' },
     note: /^nodeport:30001\/TCP belongs to \S+\/old:?\S*, the older Service/,
   });
@@ -133,7 +133,10 @@ t.test('EV-02, EV-03: an address that is taken, and bindAddressHardFail', async 
     await lab.serve('node', endpoint('127.0.0.1', port), 'TCP', 'squatter');
     await proxy.write([]);
     proxy.launch();
-    t.match(await told(plane, reason), { regarding: { kind: 'Node', name: NODE_NAME }, note: new RegExp(`${port}`) });
+    t.match(await reported(plane, reason), {
+      regarding: { kind: 'Node', name: NODE_NAME },
+      note: new RegExp(`${port}`),
+    });
     await eventually('the end', () => Promise.resolve(proxy.ended || null));
     t.equal(await proxy.stop(), 1);
     t.equal((await plane.state()).events.filter((event) => event.reason === 'Starting').length, 0);
@@ -145,7 +148,7 @@ t.test('rules that somebody else removed', async (t) => {
   await proxy.write(web('web', 41, 30001, 1));
   await proxy.restart();
   await lab.output('node', ['nft', 'delete', 'table', 'ip', 'kube-proxy']);
-  t.match(await told(plane, 'RulesRepaired'), {
+  t.match(await reported(plane, 'RulesRepaired'), {
     regarding: { kind: 'Node', name: NODE_NAME },
     note: /^the IPv4 rules .* repaired: (chain \S+ was lost(, )?){5}$/,
   });

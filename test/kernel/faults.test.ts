@@ -72,13 +72,13 @@ t.test('faults that are made while it runs', async (t) => {
     ['net.ipv4.conf.veth-a.forwarding', /^net\.ipv4\.conf\.veth-a\.forwarding is 0/, ['10.96.0.41:80']],
   ] as const) {
     await machine.sysctl(name, '0');
-    const told = { kind: 'forwarding', severity: 'warning', text: pattern, remedy: /^sysctl -w .*=1/ };
+    const reported = { kind: 'forwarding', severity: 'warning', text: pattern, remedy: /^sysctl -w .*=1/ };
     t.match(
       await machine.status(),
-      { exit: 1, text: /\nhealthy, with 1 warning\n {2}warning: net\./, seen: [told] },
+      { exit: 1, text: /\nhealthy, with 1 warning\n {2}warning: net\./, seen: [reported] },
       name,
     );
-    t.match(await machine.explain(...words), { exit: 1, seen: [told] }, `explain: ${name}`);
+    t.match(await machine.explain(...words), { exit: 1, seen: [reported] }, `explain: ${name}`);
     const shown = (await machine.run('explain', ...words)).stdout;
     t.match(shown, /^in the way +warning: net\.ipv.*\n +remedy: sysctl -w/m);
     t.match(

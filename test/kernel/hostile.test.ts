@@ -84,7 +84,7 @@ interface Row {
   readonly name: string;
   readonly objects: readonly Manifest[];
   /** What the status says of it; null: nothing is left out. */
-  readonly told: RegExp | null;
+  readonly reported: RegExp | null;
   /** Of the event, and the name of the Service that it is about. */
   readonly event: readonly [reason: string, service: string] | null;
   /** Paths of the metrics address that are asked meanwhile. */
@@ -97,31 +97,31 @@ const ROWS: readonly Row[] = [
   {
     name: 'a Service of 96 kB',
     objects: [hostile('a', 61, 700, 1500)],
-    told: /^over a limit: IPv4 default\/a: 1040700 of/,
+    reported: /^over a limit: IPv4 default\/a: 1040700 of/,
     event: ['TooManyFrontends', 'a'],
   },
   {
     name: '1,000 ports × 1,000 external IPs',
     objects: [hostile('b', 61, 1000, 1000)],
-    told: /^over a limit: IPv4 default\/b: 991000 of 1001000 frontends/,
+    reported: /^over a limit: IPv4 default\/b: 991000 of 1001000 frontends/,
     event: ['TooManyFrontends', 'b'],
   },
   {
     name: 'a Service of 346 kB',
     objects: [hostile('c', 61, 3000, 6000)],
-    told: /^over a limit: IPv4 default\/c/,
+    reported: /^over a limit: IPv4 default\/c/,
     event: ['TooManyFrontends', 'c'],
   },
   {
     name: '100 ports × 5,000 endpoints',
     objects: [hostile('d', 61, 100, 0), ...slices('d', 5000, 100)],
-    told: /^over a limit: IPv4 default\/d: 80 of 100 frontends/,
+    reported: /^over a limit: IPv4 default\/d: 80 of 100 frontends/,
     event: ['TooManyFrontends', 'd'],
   },
   {
     name: 'two Services with thousands of conflicts, while the page is asked for them',
     objects: [hostile('e', 61, 100, 90), hostile('f', 62, 100, 90)],
-    told: /^conflict: IPv4 203\..*, one of 9000 frontends that both claim$/,
+    reported: /^conflict: IPv4 203\..*, one of 9000 frontends that both claim$/,
     event: ['AddressConflict', 'f'],
     asked: ['ui/api/service?key=default/e', 'ui/api/service?key=default/f', 'ui/api/services?search=default'],
   },
@@ -132,7 +132,7 @@ const ROWS: readonly Row[] = [
         {
           name: 'five Services at the limit together',
           objects: atTheLimit(5),
-          told: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+          reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
           event: ['TooManyFrontends', 'limit-0'] as const,
         },
       ]),
@@ -142,16 +142,16 @@ const ROWS: readonly Row[] = [
         {
           name: 'twenty Services at the limit together',
           objects: atTheLimit(20),
-          told: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+          reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
           event: ['TooManyFrontends', 'limit-0'] as const,
         },
       ]
     : []),
-  { name: '300 Services with timeouts of session affinity', objects: timeouts(300), told: null, event: null },
+  { name: '300 Services with timeouts of session affinity', objects: timeouts(300), reported: null, event: null },
   {
     name: "an external IP on another Service's node port",
     objects: ON_A_NODE_PORT,
-    told: /^conflict: IPv4 .*:30500\/TCP/,
+    reported: /^conflict: IPv4 .*:30500\/TCP/,
     event: ['AddressConflict', 'thief'],
     works: { to: endpoint(ADDRESSES.node.IPv4, NODE_PORT), answers: 'pod-a' },
   },
@@ -257,7 +257,7 @@ async function heapBytes(lab: Lab, proxy: Proxy): Promise<number> {
 }
 
 async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<void> {
-  const { objects, told, event, asked = [], works } = row;
+  const { objects, reported, event, asked = [], works } = row;
   const usual = await measure(lab, proxy, [[], [], []]);
   const lines = proxy.log.split('\n').length;
   const rules = await rulesByChain(lab);
@@ -268,7 +268,10 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
   t.ok(await eventually('no change waits', isDone, 120_000));
   const { families, memory } = await proxy.status();
   const texts = families.flatMap(({ conflicts, serviceLimitations }) => [...conflicts, ...serviceLimitations]);
-  t.ok(told === null ? texts.length === 0 : texts.some((text) => told.test(text)), texts.join('; ').slice(0, 500));
+  t.ok(
+    reported === null ? texts.length === 0 : texts.some((text) => reported.test(text)),
+    texts.join('; ').slice(0, 500),
+  );
   t.ok(memory.residentBytes < MOST_BYTES, `${memory.residentBytes} bytes`);
   const attacked = await rulesByChain(lab);
   const more = [...rules].filter(([name, count]) => (attacked.get(name) ?? count) > 1.2 * count);

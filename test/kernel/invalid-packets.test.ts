@@ -37,9 +37,9 @@ t.test('a segment out of the window', async (t) => {
       const script = projectFile('test/support/lab/unexpected_segment.py');
       const { stdout } = lab.spawn('remote-a', ['python3', script, ADDRESSES['remote-a'].IPv4, '80']);
       t.equal(await line(stdout), 'ready');
-      const said = line(stdout);
+      const reported = line(stdout);
       await connection.exchange();
-      t.equal(await said, outcome, 'the client');
+      t.equal(await reported, outcome, 'the client');
       t.equal('name' in (await connection.exchange()), outcome === 'quiet', 'whether the connection lives on');
       await connection.close();
     });

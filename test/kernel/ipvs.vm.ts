@@ -127,7 +127,7 @@ async function changesFlavour(t: Test, lab: Lab, proxy: Proxy): Promise<void> {
 }
 
 /** What somebody does to what the kernel tells nobody of, with what is said of it. */
-const DAMAGE: readonly (readonly [command: string, told: string])[] = [
+const DAMAGE: readonly (readonly [command: string, reported: string])[] = [
   ['ipvsadm -D -t 10.96.0.42:80', 'virtual service 10.96.0.42:80/TCP was missing'],
   ['ipvsadm -E -t 10.96.0.41:80 -s lc', 'virtual service 10.96.0.41:80/TCP was another'],
   ['ipvsadm -d -u 10.96.0.44:53 -r 10.244.2.10:53', 'destinations of 10.96.0.44:53/UDP was another'],
@@ -204,7 +204,7 @@ t.test('the node is kept from those who reach its Services, and its Services fro
     async () => (await held()).toSorted().join('\n') === whole.join('\n') || null,
     GONE_MS,
   );
-  for (const [command, told] of DAMAGE) t.ok(proxy.log.includes(`repair="${told}"`), `${command}: ${told}`);
+  for (const [command, reported] of DAMAGE) t.ok(proxy.log.includes(`repair="${reported}"`), `${command}: ${reported}`);
 
   await proxy.stop();
   const cleaned = await proxy.run(null, ['--cleanup']);

@@ -166,11 +166,11 @@ t.test('in a real cluster', SKIPPED, async (t) => {
     t.ok(flags.includes('--metrics-tls'), 'as the components say');
     const own = [`--config=${config}`, `--hostname-override=${NODE}`, `--cert-dir=${folder}`, '--status-socket='];
     const program = spawn(PROGRAM, [...flags, ...own]);
-    let said = '';
-    program.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    let reported = '';
+    program.stderr.setEncoding('utf8').on('data', (chunk: string) => (reported += chunk));
     t.teardown(() => {
       program.kill('SIGKILL');
-      if (!t.passing()) t.comment(said);
+      if (!t.passing()) t.comment(reported);
     });
 
     // Who gives the command has the roles for it, and no more.
@@ -190,11 +190,11 @@ t.test('in a real cluster', SKIPPED, async (t) => {
     const asker = world.kubeconfig('asker', { token: TOKEN, as: 'asker' });
     const nodes = (): ApiObject => run('nodes', '-o', 'json', `--kubeconfig=${asker}`);
     const report = await eventually('in step', () => {
-      const said = nodes();
-      return Promise.resolve(fieldsOf(said['counts'])['in-step'] === 1 ? said : null);
+      const reported = nodes();
+      return Promise.resolve(fieldsOf(reported['counts'])['in-step'] === 1 ? reported : null);
     });
     t.match(JSON.stringify(report), /default\/web-2/, 'and a conflict');
-    t.notMatch(said, /forbidden|Forbidden|^E/m);
+    t.notMatch(reported, /forbidden|Forbidden|^E/m);
 
     const findings = run(
       'check',

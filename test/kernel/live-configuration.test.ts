@@ -40,12 +40,12 @@ t.test('another API client and another node name, under traffic', async (t) => {
   await checkRows(t, lab, near(LOCAL));
   const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as { clientConnection: { kubeconfig: string } };
   /** Writes the configuration and answers what is logged until it is said. */
-  const change = async (fields: object, said: RegExp): Promise<string> => {
+  const change = async (fields: object, reported: RegExp): Promise<string> => {
     const logged = proxy.log.length;
     await writeFile(proxy.configFile, JSON.stringify({ ...file, ...fields }));
-    return await eventually(said.source, () => {
+    return await eventually(reported.source, () => {
       const log = proxy.log.slice(logged);
-      return Promise.resolve(said.test(log) ? log : null);
+      return Promise.resolve(reported.test(log) ? log : null);
     });
   };
   const watchesOf = async (resource: string): Promise<number> =>

@@ -59,7 +59,7 @@ const WITNESSES = {
 type Numbers = Readonly<Record<string, number>>;
 
 /** What the metrics say of Services but the laboratory's own, by `name labels`. */
-async function told(lab: Lab): Promise<Numbers> {
+async function notified(lab: Lab): Promise<Numbers> {
   const answer = await lab.http('node', 'http://127.0.0.1:10249/metrics');
   if (!('body' in answer)) throw new Error('no metrics');
   const families = [...parseExposition(answer.body).values()].filter(({ name }) =>
@@ -126,7 +126,7 @@ async function untilSame(
     const numbers = await eventually(
       `${service}: ${connections} connections`,
       async () => {
-        const numbers = await told(lab);
+        const numbers = await notified(lab);
         return numbersOf(numbers, service)[0] === connections ? numbers : null;
       },
       patience(30_000),
@@ -142,7 +142,7 @@ async function untilSame(
     `${service} counted as the kernel has it: ${last}`,
     async () => {
       const before = await shown(lab, protocol, ports);
-      const numbers = await told(lab);
+      const numbers = await notified(lab);
       last = `${numbersOf(numbers, service).join()} against ${before.join()}`;
       return numbersOf(numbers, service).join() === before.join() ? numbers : null;
     },
@@ -199,12 +199,12 @@ async function untilRefused(t: Test, lab: Lab, before: Numbers): Promise<Numbers
   let last = '';
   return await eventually('what is refused is counted', async () => {
     const arrived = await arrivals(lab);
-    const said = refusedOf(await told(lab));
+    const reported = refusedOf(await notified(lab));
     const wanted = Object.fromEntries(
       Object.entries(arrived).map(([metric, packets]) => [metric, packets - (before[metric] ?? 0)]),
     );
-    last = `${JSON.stringify(said)} against ${JSON.stringify(wanted)}`;
-    return JSON.stringify(said) === JSON.stringify(wanted) ? wanted : null;
+    last = `${JSON.stringify(reported)} against ${JSON.stringify(wanted)}`;
+    return JSON.stringify(reported) === JSON.stringify(wanted) ? wanted : null;
   }).catch((error: unknown) => {
     t.comment(last);
     throw error;
@@ -319,7 +319,7 @@ for (const mode of MODES) {
     // What ends has been counted already.
     if (!forgets(mode)) await lab.output('node', ['conntrack', '-D', '-p', 'tcp', '--dport', '80']);
     const after = await eventually('their ends are told', async () => {
-      const numbers = await told(lab);
+      const numbers = await notified(lab);
       return (numbers['telemetry_flows'] ?? 0) < (before['telemetry_flows'] ?? 0) ? numbers : null;
     });
     const [ended, open] = [after, before].map((each) => numbersOf(each, web(0).service));
@@ -329,7 +329,7 @@ for (const mode of MODES) {
 
     await watchArrivals(lab);
     await sendRefused(t, lab);
-    t.notOk((await told(lab))['connections_total default empty http TCP'], 'what is refused makes no flow');
+    t.notOk((await notified(lab))['connections_total default empty http TCP'], 'what is refused makes no flow');
     const first = await untilRefused(t, lab, {});
     t.ok(
       Object.values(first).every((packets) => packets >= 4),
@@ -337,7 +337,7 @@ for (const mode of MODES) {
     );
     const seen = await arrivals(lab);
     await proxy.restart();
-    t.same(Object.values(refusedOf(await told(lab))), [0, 0, 0, 0], 'what was refused before does not count');
+    t.same(Object.values(refusedOf(await notified(lab))), [0, 0, 0, 0], 'what was refused before does not count');
     await sendRefused(t, lab);
     await untilRefused(t, lab, seen);
     if (mode === 'nftables') {
@@ -357,11 +357,14 @@ for (const mode of MODES) {
     }
 
     await lab.burst({ from: 'pod-b', to: endpoint(IPV4.clusterIP(41), 80) }, 2);
-    await eventually('numbers of a Service', async () => (await told(lab))['connections_total default web http TCP']);
+    await eventually(
+      'numbers of a Service',
+      async () => (await notified(lab))['connections_total default web http TCP'],
+    );
     await lab.burst({ from: 'client', to: endpoint(IPV4.clusterIP(42), 53), protocol: 'UDP' }, 2);
     await proxy.apply(DNS);
     await eventually('numbers of a deleted Service are gone', async () => {
-      const names = Object.keys(await told(lab));
+      const names = Object.keys(await notified(lab));
       return !names.some((name) => name.includes('default web')) && names.some((name) => name.includes('default dns'));
     });
   });

@@ -102,12 +102,12 @@ t.test('thousands of addresses at once', async (t) => {
 
 t.test('a watch tells of links and addresses that others changed, and not of ours', async (t) => {
   const changes: RouteChange[] = [];
-  const told = (link: string): Promise<unknown> =>
+  const reported = (link: string): Promise<unknown> =>
     eventually(`a change of ${link}`, () => Promise.resolve(changes.some(({ links }) => links.includes(link)) || null));
   const stop = route.routeWatch((change) => changes.push(change));
   run('ip link add kube-ipvs0 type veth peer name other');
-  await told('kube-ipvs0');
-  await told('other');
+  await reported('kube-ipvs0');
+  await reported('other');
   run('ip link set other up');
   changes.length = 0;
   await route.addressApply('kube-ipvs0', [
@@ -115,16 +115,16 @@ t.test('a watch tells of links and addresses that others changed, and not of our
   ]);
   await route.linkDelete('no-such-link');
   run('ip address add 192.0.2.7/24 dev other');
-  await told('other');
+  await reported('other');
   t.notOk(
     changes.some(({ links }) => links.includes('kube-ipvs0')),
     'own changes are not told',
   );
   run('ip address delete 10.96.0.2/32 dev kube-ipvs0');
-  await told('kube-ipvs0');
+  await reported('kube-ipvs0');
   changes.length = 0;
   run('ip address add fd00:10:96::1/128 dev kube-ipvs0');
-  await told('kube-ipvs0');
+  await reported('kube-ipvs0');
   t.notOk(changes.some(({ missed }) => missed));
   stop();
   stop();

@@ -11,7 +11,7 @@ interface Scene {
   readonly made: ReturnType<typeof world>;
   readonly times: ProgrammingTimes;
   /** Of each Service how many changes were timed, and how many seconds they took together. */
-  readonly told: () => Readonly<Record<string, string>>;
+  readonly reported: () => Readonly<Record<string, string>>;
 }
 
 function scene(max = 10): Scene {
@@ -19,7 +19,7 @@ function scene(max = 10): Scene {
   const times = new ProgrammingTimes(() => now(), max);
   const made = world(planSettings(), times);
   now = () => made.clock.now();
-  const told = (): Readonly<Record<string, string>> => {
+  const reported = (): Readonly<Record<string, string>> => {
     const { values } = times.family();
     const find = (service: string, end: string): number =>
       values.find(
@@ -30,30 +30,30 @@ function scene(max = 10): Scene {
       [...names].map((name) => [name, `${find(name, '_count')} in ${find(name, '_sum').toFixed(3)}`]),
     );
   };
-  return { made, times, told };
+  return { made, times, reported };
 }
 
 t.test(
   'from the event to the acknowledgement, each family for itself, and not what was read at the start',
   async (t) => {
-    const { made, times, told } = scene();
+    const { made, times, reported } = scene();
     const { cycle, clock, upsert, dataplanes } = made;
     upsert(WEB);
     await clock.advance(700);
     await cycle.run({ full: true });
-    t.same(told(), {}, 'the start counts for nobody');
+    t.same(reported(), {}, 'the start counts for nobody');
     upsert(slice('web', [{ address: '10.0.0.1' }], { ports: [{ port: 53, protocol: 'UDP' }] }));
     await clock.advance(4);
     await cycle.run({ full: false });
-    t.same(told(), { web: '1 in 0.004' });
+    t.same(reported(), { web: '1 in 0.004' });
     upsert({ ...WEB, affinitySeconds: 7 });
     await clock.advance(10);
     dataplanes.IPv4.failures.push(new Error('busy'));
     await t.rejects(cycle.run({ full: false }));
-    t.same(told(), { web: '2 in 0.014' }, 'IPv6');
+    t.same(reported(), { web: '2 in 0.014' }, 'IPv6');
     await clock.advance(90);
     await cycle.run({ full: false });
-    t.same(told(), { web: '3 in 0.114' }, 'IPv4 from the event on, however often it was tried');
+    t.same(reported(), { web: '3 in 0.114' }, 'IPv4 from the event on, however often it was tried');
     const buckets = times.family().values.filter((each) => 'metricName' in each && each.metricName.endsWith('_bucket'));
     t.same(
       buckets.map(({ labels, value }) => `${labels['le'] ?? ''}: ${value}`),
@@ -63,7 +63,7 @@ t.test(
 );
 
 t.test('Services beyond the most are told together, and who is gone leaves', async (t) => {
-  const { made, times, told } = scene(2);
+  const { made, times, reported } = scene(2);
   const { cycle, clock, upsert } = made;
   await cycle.run({ full: true });
   for (const index of [0, 1, 2, 3]) {
@@ -71,18 +71,18 @@ t.test('Services beyond the most are told together, and who is gone leaves', asy
     await clock.advance(1);
     await cycle.run({ full: false });
   }
-  t.same(told(), { 'many-0': '2 in 0.002', 'many-1': '2 in 0.002', _other: '4 in 0.004' });
+  t.same(reported(), { 'many-0': '2 in 0.002', 'many-1': '2 in 0.002', _other: '4 in 0.004' });
   times.retain((service) => service !== 'default/many-0');
-  t.same(Object.keys(told()), ['many-1', '_other']);
+  t.same(Object.keys(reported()), ['many-1', '_other']);
 });
 
 t.test('several may observe, each what it asks for; work is done once, within all that surround it', async (t) => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const observer = (name: string): CycleObserver => ({
-    reconfigured: () => heard.push(`${name} reconfigured`),
-    took: (family) => heard.push(`${name} took ${family}`),
+    reconfigured: () => received.push(`${name} reconfigured`),
+    took: (family) => received.push(`${name} took ${family}`),
     during: async (kind, family, work) => {
-      heard.push(`${name} ${kind} ${family}`);
+      received.push(`${name} ${kind} ${family}`);
       return await work();
     },
   });
@@ -91,8 +91,8 @@ t.test('several may observe, each what it asks for; work is done once, within al
   all.reconfigured();
   all.took('IPv6');
   all.planned();
-  t.equal(await all.during('audit', 'IPv4', () => Promise.resolve(heard.push('work'))), 7);
-  t.same(heard, [
+  t.equal(await all.during('audit', 'IPv4', () => Promise.resolve(received.push('work'))), 7);
+  t.same(received, [
     ...['reconfigured', 'took IPv6'].flatMap((what) => [`a ${what}`, `b ${what}`]),
     ...['b audit IPv4', 'a audit IPv4', 'work'],
   ]);
@@ -100,14 +100,14 @@ t.test('several may observe, each what it asks for; work is done once, within al
 });
 
 t.test('a change that is left to a later sync waits for that', async (t) => {
-  const { made, told } = scene();
+  const { made, reported } = scene();
   const { cycle, clock, upsert } = made;
   await cycle.run({ full: true });
   upsert(...largeService(0), ...largeService(1), service('small'));
   const step = async (): Promise<Readonly<Record<string, string>>> => {
     await clock.advance(1000);
     await cycle.run({ full: false });
-    return told();
+    return reported();
   };
   // The Services are of both families, and of IPv6 nothing waits.
   const first = { small: '2 in 2.000', 'large-0': '1 in 1.000', 'large-1': '1 in 1.000' };

@@ -200,17 +200,17 @@ function printing(t: Test, mode: 'wait' | 'close'): ChildProcessByStdio<null, Re
 
 t.test('a full pipe is waited for', async (t) => {
   const child = printing(t, 'wait');
-  const said = child.stderr.setEncoding('utf8')[Symbol.asyncIterator]();
-  t.match((await said.next()).value, 'queued');
-  const [printed, last] = await Promise.all([buffer(child.stdout), said.next()]);
+  const reported = child.stderr.setEncoding('utf8')[Symbol.asyncIterator]();
+  t.match((await reported.next()).value, 'queued');
+  const [printed, last] = await Promise.all([buffer(child.stdout), reported.next()]);
   t.equal(printed.length, (5 << 20) + 2);
   t.match(last.value, '"written":2,"lost":0');
 });
 
 t.test('to close does not wait for a reader that is stuck', async (t) => {
   const child = printing(t, 'close');
-  const said = (await text(child.stderr)).split('\n');
-  const { written, lost, ms } = JSON.parse(said[1] ?? '') as Readonly<Record<string, number>>;
+  const reported = (await text(child.stderr)).split('\n');
+  const { written, lost, ms } = JSON.parse(reported[1] ?? '') as Readonly<Record<string, number>>;
   t.same([written, lost], [0, 2]);
   // Two parts that each wait as long as an open file would make it ten seconds.
   t.ok((ms ?? Infinity) < 5000, `${ms} ms`);

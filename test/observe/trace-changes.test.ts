@@ -32,7 +32,7 @@ function scene(sampled: boolean): {
   const changes = new Changes(new Spans({ startSpan: span } as unknown as Tracer));
   const run = (count: number): void => {
     const rows = Array.from({ length: count }, (_, index) => service(`s${index}`));
-    const heard = rows.map(({ name }) => ({
+    const received = rows.map(({ name }) => ({
       get kind() {
         reads++;
         return 'Service' as const;
@@ -42,7 +42,7 @@ function scene(sampled: boolean): {
       resourceVersion: '7',
       type: 'ADDED' as const,
     }));
-    changes.committing(heard, () => {
+    changes.committing(received, () => {
       const edits = rows.map((after) => ({ before: null, after }));
       changes.committed({ edits, receivedAt: null, ready: true, families: ['IPv4'] });
     });

@@ -96,11 +96,13 @@ t.test('external policy Local has a table for either list', (t) => {
 t.test('a mode reports limitations of balancing', (t) => {
   const text = { balance: HASHED };
   const slices = [pods(1, 1), pods(1, 3, 'b')];
-  const said = (settings: Partial<PlanSettings>): readonly string[] =>
+  const reported = (settings: Partial<PlanSettings>): readonly string[] =>
     plan(text, slices, settings).limitations.map(printLimitation);
-  t.same(said({}), []);
-  t.match(said(withTraits('weights')), [/^not in this mode: IPv4 default\/web: balance hash=address without effect/]);
-  t.match(said(withTraits()), [/balance hash=address and weights other than 0 without effect/]);
+  t.same(reported({}), []);
+  t.match(reported(withTraits('weights')), [
+    /^not in this mode: IPv4 default\/web: balance hash=address without effect/,
+  ]);
+  t.match(reported(withTraits()), [/balance hash=address and weights other than 0 without effect/]);
   const weighted = only(plan(text, slices, withTraits('weights'))).balance;
   t.match(weighted, { by: 'random', endpoints: { weights: [1, 3], slots: null } });
   t.equal(only(plan(text, slices, withTraits())).balance, null);
@@ -108,15 +110,15 @@ t.test('a mode reports limitations of balancing', (t) => {
 });
 
 t.test('slots are bounded: by endpoints, by the entries of a Service, by the node', (t) => {
-  const said = (planned: ServicePlan): readonly string[] => planned.limitations.map(printLimitation);
+  const reported = (planned: ServicePlan): readonly string[] => planned.limitations.map(printLimitation);
   const large = plan({ balance: HASHED }, [pods(MOST_TABLE_ENDPOINTS + 1)]);
   t.equal(only(large).balance, null);
-  t.match(said(large), [/^over a limit: .*no table of slots has more than 819 endpoints/]);
+  t.match(reported(large), [/^over a limit: .*no table of slots has more than 819 endpoints/]);
   const externalIPs = Array.from({ length: 400 }, (_, index) => `198.51.${100 + (index >> 8)}.${index & 255}`);
   const many = plan({ balance: HASHED, externalIPs }, [pods(10)]);
   t.equal(many.frontends.length, 401, 'all frontends are there');
   t.equal(only(many).balance, null);
-  t.match(said(many), [/its frontends would have 100651 slots, and a Service has at most 100000 entries/]);
+  t.match(reported(many), [/its frontends would have 100651 slots, and a Service has at most 100000 entries/]);
   t.end();
 });
 
@@ -137,8 +139,8 @@ t.test('of Services that ask for more slots than a node has the oldest ones get 
     put(asking(age));
   }
   t.same(served(), [1, 2]);
-  const said = [...planner.tables.IPv4.limitations()].map(printLimitation);
-  t.match(said, [/over a limit: IPv4 default\/s3: older Services have all slots of this node/]);
+  const reported = [...planner.tables.IPv4.limitations()].map(printLimitation);
+  t.match(reported, [/over a limit: IPv4 default\/s3: older Services have all slots of this node/]);
   put(service('s2', { clusterIPs: ['10.96.0.2'], creationTime: 2 }));
   t.same(served(), [1, 3], 'what one does not ask for any more the next one gets');
   planner.setSettings(planSettings({ balance: { by: 'random', slots: 300 } }));

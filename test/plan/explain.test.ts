@@ -377,12 +377,12 @@ t.test('a Service that cannot be planned', (t) => {
   scene.upsert({ ...web, ports, affinitySeconds: 30 }, { ...late, ports });
   isBroken = true;
   scene.plan();
-  const said = (name: string): readonly string[] => [
+  const reported = (name: string): readonly string[] => [
     `Service default/${name} cannot be planned, so it is as it was, which is tried again: out of order`,
   ];
   t.match(scene.head('external', '10.96.0.1:80/TCP'), /is forwarded to 10\.0\.0\.1/);
-  t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), said('web'));
-  t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), said('late'));
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), reported('web'));
+  t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), reported('late'));
   t.same(scene.say('external', '10.96.0.3:80/TCP', 'note'), []);
   t.end();
 });

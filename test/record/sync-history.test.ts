@@ -31,54 +31,57 @@ function history(): {
 }
 
 t.test('recent and slowest syncs', (t) => {
-  const { history: told, done } = history();
-  t.same([told.recent(), told.slowest], [[], []]);
+  const { history: reported, done } = history();
+  t.same([reported.recent(), reported.slowest], [[], []]);
   done(90, { full: true }, 'a', 'b', 'c', 'd');
-  t.match(told.recent(), [
+  t.match(reported.recent(), [
     { number: 1, full: true, syncMs: 90, sinceChangeMs: 91, frontends: 4, servicePorts: ['a', 'b', 'c'] },
   ]);
-  t.same(told.slowest, [], 'those that compare everything do not count');
+  t.same(reported.slowest, [], 'those that compare everything do not count');
   for (const ms of [3, 9, 1, 8, 2, 7]) {
     done(ms, {}, `f${ms}`);
   }
   done(50, { transactions: 0 });
   t.same(
-    told.recent(5).map(({ syncMs }) => syncMs),
+    reported.recent(5).map(({ syncMs }) => syncMs),
     [7, 2, 8, 1, 9],
   );
   t.same(
-    told.slowest.map(({ syncMs, servicePorts }) => `${servicePorts.join()} ${syncMs}`),
+    reported.slowest.map(({ syncMs, servicePorts }) => `${servicePorts.join()} ${syncMs}`),
     ['f9 9', 'f8 8', 'f7 7', 'f3 3', 'f2 2'],
   );
   t.end();
 });
 
 t.test('what failed, what was repaired', (t) => {
-  const { history: told, done } = history();
-  told.failedWith('EBUSY');
-  told.failedWith('ENOBUFS');
-  t.same(told.failures, { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'ENOBUFS' } });
+  const { history: reported, done } = history();
+  reported.failedWith('EBUSY');
+  reported.failedWith('ENOBUFS');
+  t.same(reported.failures, { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'ENOBUFS' } });
   done(1, { repairs: ['chain a was lost', 'set b was lost'] });
-  t.match(told.repairs, { count: 2, last: { text: 'chain a was lost; set b was lost' } });
+  t.match(reported.repairs, { count: 2, last: { text: 'chain a was lost; set b was lost' } });
   const repairs = Array.from({ length: 40 }, (_, number) => `rule ${number} was lost`);
   done(1, { repairs });
-  t.match(told.recentlyRepaired, [
+  t.match(reported.recentlyRepaired, [
     { number: 2, process: 'nft[7]', differences: 40, texts: repairs.slice(0, 5) },
     { number: 1, process: 'nft[7]', differences: 2 },
   ]);
   for (let again = 0; again < 100; again++) done(1, { repairs });
-  t.same([told.recentlyRepaired.length, told.recentlyRepaired[0]?.number], [32, 102]);
-  t.same([told.syncs, told.recent().length, told.recent()[0]?.number, told.recent(0)], [102, 64, 102, []]);
+  t.same([reported.recentlyRepaired.length, reported.recentlyRepaired[0]?.number], [32, 102]);
+  t.same(
+    [reported.syncs, reported.recent().length, reported.recent()[0]?.number, reported.recent(0)],
+    [102, 64, 102, []],
+  );
   t.end();
 });
 
 t.test('what could not be put right stays until a full sync finds it right', (t) => {
-  const { history: told, done } = history();
+  const { history: reported, done } = history();
   done(1, { problems: ['x stays'], refusedChains: ['y stays as it was'] });
   done(1);
-  t.same(told.problems, ['y stays as it was', 'x stays']);
+  t.same(reported.problems, ['y stays as it was', 'x stays']);
   done(1, { full: true });
-  t.same(told.problems, []);
+  t.same(reported.problems, []);
   t.end();
 });
 

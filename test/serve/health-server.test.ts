@@ -79,10 +79,10 @@ t.test('answers come in one piece, on connections that may stay open between the
 });
 
 t.test('answers to the two paths are told, and no others', async (t) => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const options = {
     ...served('127.0.0.1'),
-    onAnswer: (path: string, status: number) => told.push(`${path} ${status}`),
+    onAnswer: (path: string, status: number) => reported.push(`${path} ${status}`),
   };
   const server = new HealthServer(options);
   await server.start();
@@ -90,7 +90,7 @@ t.test('answers to the two paths are told, and no others', async (t) => {
   for (const path of ['/healthz', '/livez?x', '/other']) await ask('127.0.0.1', server.port()!, path);
   options.state.nodeEligible = false;
   await ask('127.0.0.1', server.port()!, '/healthz');
-  t.same(told, ['/healthz 200', '/livez 200', '/healthz 503']);
+  t.same(reported, ['/healthz 200', '/livez 200', '/healthz 503']);
 });
 
 t.test('both wildcards serve both families, an address only itself', async (t) => {

@@ -13,13 +13,13 @@ import { serviceYaml, yaml } from '../support/manifests.js';
 
 const read = (text: string): Promise<Content> => readContent(text, 'f.yaml', new Interner(), new Pacer());
 const keys = (content: Content): string[] => [...content.rows.keys()].sort();
-const said = (content: Content): string[] =>
+const reported = (content: Content): string[] =>
   content.problems.map((problem) => `${problem.severity} ${printProblem(problem)}`);
 
 t.test('YAML with several documents, empty ones among them', async (t) => {
   const content = await read(`# head\n---\n${yaml(serviceYaml('a'), '', serviceYaml('b'), '# nothing\n')}---\n`);
   t.same(keys(content), ['Service/default/a', 'Service/default/b']);
-  t.same(said(content), []);
+  t.same(reported(content), []);
   t.equal(content.documents, 2);
 });
 
@@ -32,7 +32,7 @@ t.test('problems are kept up to a kilobyte, however long what they are about', a
       spec: { ports: Array(50).fill({ port: long }) },
     }),
   );
-  t.match(said(content), [/^error f\.yaml: .*…/]);
+  t.match(reported(content), [/^error f\.yaml: .*…/]);
   for (const { object, message } of content.problems) {
     t.ok(Buffer.byteLength(message) <= 1024);
     t.ok(Buffer.byteLength(object ?? '') <= 1024);
@@ -85,7 +85,7 @@ t.test('YAML that starts like JSON', async (t) => {
 t.test('directives, document ends, comments, anchors, merge keys', async (t) => {
   const text = `%YAML 1.2\n---\n${serviceYaml('a')}...\n# between\n%YAML 1.2\n---\nx: &x\n  clusterIP: 10.0.0.1\n  ports: [{port: 80}]\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec:\n  <<: *x\n`;
   const content = await read(text);
-  t.same(said(content), []);
+  t.same(reported(content), []);
   t.same(keys(content), ['Service/default/a', 'Service/default/b']);
 });
 
@@ -98,12 +98,12 @@ t.test('a document that is no YAML is reported with its number and line, the oth
   const content = await read(yaml(serviceYaml('a'), 'x: [1, 2\ny: }\n', serviceYaml('c')));
   t.same(keys(content), ['Service/default/a', 'Service/default/c']);
   t.equal(content.unidentified, true);
-  t.match(said(content), [/^error f\.yaml: document 2: is no YAML: line 1[012]: /]);
+  t.match(reported(content), [/^error f\.yaml: document 2: is no YAML: line 1[012]: /]);
 });
 
 t.test('an invalid object is reported with file, document, object, field and value', async (t) => {
   const content = await read(yaml(serviceYaml('a'), serviceYaml('b', 70_000)));
-  t.same(said(content), [
+  t.same(reported(content), [
     'error f.yaml: document 2: Service default/b: spec.ports[0].port: 70000: must be between 1 and 65535',
   ]);
   t.same([...content.invalid], ['Service/default/b']);
@@ -113,7 +113,7 @@ t.test('an invalid object is reported with file, document, object, field and val
 t.test('an object without a name cannot be identified', async (t) => {
   const content = await read('apiVersion: v1\nkind: Service\nspec: {}\n');
   t.equal(content.unidentified, true);
-  t.match(said(content), [/^error f\.yaml: document 1: Service: metadata\.name: null: is required; /]);
+  t.match(reported(content), [/^error f\.yaml: document 1: Service: metadata\.name: null: is required; /]);
 });
 
 t.test('documents of a manifest that are no objects', async (t) => {
@@ -134,17 +134,17 @@ t.test('documents of a manifest that are no objects', async (t) => {
     const content = await read(text);
     t.equal(content.unidentified, true, JSON.stringify(text));
     t.equal(content.rows.size, 0);
-    t.match(said(content), [/^error f\.yaml: document 1: /]);
+    t.match(reported(content), [/^error f\.yaml: document 1: /]);
   }
 });
 
 t.test('lists gone wrong', async (t) => {
   const list = (items: unknown): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
-  t.match(said(await read(list({}))), ['error f.yaml: document 1: items: must be a list']);
-  t.match(said(await read(list([5, serviceObject('a')]))), [
+  t.match(reported(await read(list({}))), ['error f.yaml: document 1: items: must be a list']);
+  t.match(reported(await read(list([5, serviceObject('a')]))), [
     /^error f\.yaml: document 1: items\[0\]: must be a mapping/,
   ]);
-  t.match(said(await read(list([{ apiVersion: 'v1', kind: 'List', items: [] }]))), [
+  t.match(reported(await read(list([{ apiVersion: 'v1', kind: 'List', items: [] }]))), [
     /items\[0\]: a list inside a list is not read/,
   ]);
   const cyclic = await read('apiVersion: v1\nkind: List\nitems: &i\n- apiVersion: v1\n  kind: List\n  items: *i\n');
@@ -159,20 +159,20 @@ t.test('other kinds are passed over with a note, other versions of ours refused'
     { apiVersion: 'discovery.k8s.io/v1beta1', kind: 'EndpointSlice', metadata: { name: 'e' } },
   ];
   const content = await read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
-  t.same(said(content), [
+  t.same(reported(content), [
     'error f.yaml: document 1: EndpointSlice default/e: apiVersion: "discovery.k8s.io/v1beta1": must be discovery.k8s.io/v1',
     'note f.yaml: passed over 2 objects of kind v1 Pod',
     'note f.yaml: passed over 1 object of kind serving.knative.dev/v1 Service',
   ]);
   t.equal(content.unidentified, false);
   const pods = await read(JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items: [{}] }));
-  t.same(said(pods), ['note f.yaml: passed over 1 object of kind v1 PodList']);
+  t.same(reported(pods), ['note f.yaml: passed over 1 object of kind v1 PodList']);
 });
 
 t.test('an object given twice in one file: the first counts', async (t) => {
   const content = await read(yaml(serviceYaml('a', 1), serviceYaml('a', 2)));
   t.match(content.rows.get('Service/default/a'), { ports: [{ port: 1 }] });
-  t.same(said(content), [
+  t.same(reported(content), [
     'error f.yaml: document 2: Service default/a: is given twice in this file: the first one counts',
   ]);
 });

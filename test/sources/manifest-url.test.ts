@@ -231,10 +231,10 @@ t.test('a header goes to its origin, whatever that answers, and files of headers
   await eventually(() => other.requests.at(-1)?.headers['x-file'] === 'v2', 'the new value');
   await eventually(() => one.requests.at(-1)?.headers['x-one'] === 's3cret, too', 'the new header');
   writeFileSync(file, `X-File: v3\ns3cret without a name`);
-  const said = (text: string): boolean => rig.errors().some((line) => line.includes(text));
-  await eventually(() => said('headers: line 1: must begin with the origin it is for'), 'no origin');
+  const reported = (text: string): boolean => rig.errors().some((line) => line.includes(text));
+  await eventually(() => reported('headers: line 1: must begin with the origin it is for'), 'no origin');
   writeFileSync(file, `${originOf(other)} X-File: v4\ns3cret without a name`);
-  await eventually(() => said('headers: line 2: must be'), 'no header');
+  await eventually(() => reported('headers: line 2: must be'), 'no header');
   t.notMatch(rig.errors().join(), 's3cret');
   t.equal(rig.services(), 'a:80');
   t.same(elsewhere.requests, [], 'redirects carry nothing anywhere');

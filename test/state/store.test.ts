@@ -44,7 +44,7 @@ function counting(store: Store): { calls: number } {
 t.test('rows come out as they went in, and changes name what changed', (t) => {
   const store = new Store();
   const source = store.register('test');
-  const heard = counting(store);
+  const received = counting(store);
   const web = service('web');
   source.apply(
     upsert(
@@ -56,7 +56,7 @@ t.test('rows come out as they went in, and changes name what changed', (t) => {
       cidr('a', '11.0.0.0/8'),
     ),
   );
-  t.equal(heard.calls, 1, 'one call for one commit');
+  t.equal(received.calls, 1, 'one call for one commit');
   t.equal(store.snapshot.service('default/web'), web);
   t.same(
     store.snapshot.slicesOf('default/web').map((row) => row.name),
@@ -95,11 +95,11 @@ t.test('equal rows change nothing, wake nobody and leave the held object', (t) =
   const first = slice('web-a', 'web');
   source.apply(upsert(service('web'), first, node, cidr('a', '10.0.0.0/8')));
   store.takeChanges();
-  const heard = counting(store);
+  const received = counting(store);
   source.apply(upsert(service('web'), slice('web-a', 'web'), { ...node }, cidr('a', '10.0.0.0/8')));
   source.apply(remove(service('never-there'), slice('never-there', 'web')));
   source.apply([]);
-  t.equal(heard.calls, 0);
+  t.equal(received.calls, 0);
   t.same(servicesIn(store.takeChanges()), []);
   t.equal(store.snapshot.slicesOf('default/web')[0], first);
   t.end();
@@ -126,9 +126,9 @@ t.test('a change of any field of a slice is a change', (t) => {
   );
   for (const [field, value] of Object.entries(others)) {
     source.apply(upsert(slice('web-a', 'web')));
-    const heard = counting(store);
+    const received = counting(store);
     source.apply(upsert(slice('web-a', 'web', { [field]: value })));
-    t.equal(heard.calls, 1, field);
+    t.equal(received.calls, 1, field);
   }
   t.end();
 });
@@ -161,27 +161,27 @@ t.test('a new time of the change alone is no change, and stays unknown; with ano
   const source = store.register('test');
   source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 1 })));
   store.takeChanges();
-  const heard = counting(store);
+  const received = counting(store);
   for (const lastChangeTriggerTime of [2, null]) source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime })));
-  t.equal(heard.calls, 0);
+  t.equal(received.calls, 0);
   t.same(servicesIn(store.takeChanges()), []);
   source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 3, conditions: Uint8Array.of(2) })));
-  t.equal(heard.calls, 1);
+  t.equal(received.calls, 1);
   t.equal(store.snapshot.slicesOf('default/web')[0]?.lastChangeTriggerTime, 3);
   t.end();
 });
 
 t.test('listeners are told what a commit changed, in its order, and nothing of readiness', (t) => {
   const store = new Store();
-  const heard: string[] = [];
+  const received: string[] = [];
   store.onChange((edits) => {
-    heard.push(edits.map(({ before, after }) => `${before?.name ?? '-'} > ${after?.name ?? '-'}`).join(', '));
+    received.push(edits.map(({ before, after }) => `${before?.name ?? '-'} > ${after?.name ?? '-'}`).join(', '));
   });
   const source = store.register('test');
   source.apply(upsert(node, slice('a', 'web'), service('web'), cidr('c', '10.0.0.0/8'), node));
   source.apply([...upsert(slice('a', 'other')), ...remove(service('web'), service('never'), cidr('c', '10.0.0.0/8'))]);
   source.complete();
-  t.same(heard, ['- > node-1, - > a, - > web, - > c', 'a > a, web > -, c > -', '']);
+  t.same(received, ['- > node-1, - > a, - > web, - > c', 'a > a, web > -, c > -', '']);
   t.end();
 });
 
@@ -275,7 +275,7 @@ t.test('services and slices of one name in two namespaces are apart', (t) => {
 
 t.test('ready once every registered source is complete, and heard of each flip', (t) => {
   const store = new Store();
-  const heard = counting(store);
+  const received = counting(store);
   t.equal(store.snapshot.ready, false, 'no source');
   const one = store.register('one');
   const two = store.register('two');
@@ -283,10 +283,10 @@ t.test('ready once every registered source is complete, and heard of each flip',
   one.complete();
   t.equal(store.snapshot.ready, false);
   t.same(store.waitingFor(), ['two']);
-  t.equal(heard.calls, 0);
+  t.equal(received.calls, 0);
   two.complete();
   t.equal(store.snapshot.ready, true);
-  t.equal(heard.calls, 1);
+  t.equal(received.calls, 1);
   t.equal(store.takeChanges().ready, true);
   t.equal(store.takeChanges().ready, false);
   const late = store.register('late');
@@ -294,7 +294,7 @@ t.test('ready once every registered source is complete, and heard of each flip',
   t.equal(store.takeChanges().ready, true);
   late.complete();
   t.equal(store.snapshot.ready, true);
-  t.equal(heard.calls, 3);
+  t.equal(received.calls, 3);
   t.end();
 });
 

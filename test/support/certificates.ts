@@ -75,8 +75,8 @@ export type SigningFiles = Pick<Issued, 'certificateFile' | 'keyFile'>;
 /** Subject of a request for a certificate; null: its own key has not signed it. */
 export function requestedSubject(request: string): string | null {
   try {
-    const said = openssl(['req', '-verify', '-noout', '-subject'], request);
-    return /subject=(.*)/.exec(said)?.[1]?.trim() ?? '';
+    const reported = openssl(['req', '-verify', '-noout', '-subject'], request);
+    return /subject=(.*)/.exec(reported)?.[1]?.trim() ?? '';
   } catch {
     return null;
   }

@@ -9,7 +9,7 @@ export interface CurlAnswer {
   readonly status: number;
   readonly body: string;
   /** What it wrote about the connection, with `-v`. */
-  readonly told: string;
+  readonly reported: string;
 }
 
 /** One request of the real client; paths are sent as they are written. */
@@ -19,7 +19,7 @@ export function curl(url: string, ...options: readonly string[]): Promise<CurlAn
     execFile('curl', [...argv, '--write-out', '\n%{http_code}', url], (error, stdout, stderr) => {
       const end = stdout.lastIndexOf('\n');
       const exit = error === null ? 0 : Number(error.code);
-      resolve({ exit, status: Number(stdout.slice(end + 1)), body: stdout.slice(0, end), told: stderr });
+      resolve({ exit, status: Number(stdout.slice(end + 1)), body: stdout.slice(0, end), reported: stderr });
     });
   });
 }

@@ -43,13 +43,13 @@ let open = 0;
 async function outcome(socket: Socket): Promise<string> {
   const broken = ['ECONNRESET', 'EPIPE'];
   let failure = '';
-  let said = '';
+  let reported = '';
   socket.on('error', (error: NodeJS.ErrnoException) => (failure = error.code ?? error.message));
-  socket.on('data', (bytes: Buffer) => (said += bytes.toString('latin1')));
+  socket.on('data', (bytes: Buffer) => (reported += bytes.toString('latin1')));
   await new Promise((resolve) => socket.once('close', resolve));
-  const isAlert = said.startsWith('\x15\x03');
-  if (said !== '' && !isAlert)
-    return /^HTTP\/1\.1 (\d{3}) /.exec(said)?.[1] ?? `said ${JSON.stringify(said.slice(0, 80))}`;
+  const isAlert = reported.startsWith('\x15\x03');
+  if (reported !== '' && !isAlert)
+    return /^HTTP\/1\.1 (\d{3}) /.exec(reported)?.[1] ?? `said ${JSON.stringify(reported.slice(0, 80))}`;
   return failure === '' || broken.includes(failure) ? 'closed' : failure;
 }
 

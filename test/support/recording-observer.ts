@@ -2,38 +2,38 @@ import type { RequestObserver } from '../../src/sources/kubernetes/connect/trans
 
 /** Keeps what a connection tells for metrics, a line each. */
 export class RecordingObserver implements RequestObserver {
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
 
   answered(method: string, host: string, status: number | null): void {
-    this.heard.push(`${method} ${host} ${status ?? 'none'}`);
+    this.received.push(`${method} ${host} ${status ?? 'none'}`);
   }
 
   delayed(method: string, host: string, durationMs: number): void {
-    this.heard.push(`${method} ${host} delayed ${durationMs > 0}`);
+    this.received.push(`${method} ${host} delayed ${durationMs > 0}`);
   }
 
   requestSized(method: string, host: string, bytes: number): void {
-    this.heard.push(`${method} ${host} sends ${bytes}`);
+    this.received.push(`${method} ${host} sends ${bytes}`);
   }
 
   responseSized(method: string, host: string, bytes: number): void {
-    this.heard.push(`${method} ${host} gets ${bytes}`);
+    this.received.push(`${method} ${host} gets ${bytes}`);
   }
 
   transportCreated(): void {
-    this.heard.push('transport');
+    this.received.push('transport');
   }
 
   transportClosed(): void {
-    this.heard.push('transport closed');
+    this.received.push('transport closed');
   }
 
   pluginCalled(outcome: string, exitCode: number): void {
-    this.heard.push(`plugin ${outcome} ${exitCode}`);
+    this.received.push(`plugin ${outcome} ${exitCode}`);
   }
 
   certificateRotated(expiresAt: number, ageMs: number | null): void {
     const [ahead, age] = [expiresAt > Date.now(), ageMs === null ? 'first' : ageMs >= 0];
-    this.heard.push(`certificate ahead ${ahead} age ${age}`);
+    this.received.push(`certificate ahead ${ahead} age ${age}`);
   }
 }

@@ -160,7 +160,7 @@ export interface Variant {
   readonly run: (story: Story, mode: ScenarioMode) => Promise<Findings>;
 }
 
-async function asTold(story: Story, mode: ScenarioMode): Promise<Findings> {
+async function asWritten(story: Story, mode: ScenarioMode): Promise<Findings> {
   const run = await Run.start(mode, story);
   for (const [index, step] of story.steps.entries()) {
     const where = `step ${index + 1}`;
@@ -304,10 +304,10 @@ async function withCrash(story: Story, mode: ScenarioMode, after: number, unseen
 /** Every way a story is told. */
 export function variants(story: Story): readonly Variant[] {
   return [
-    { name: 'as told', run: asTold },
+    { name: 'as written', run: asWritten },
     ...['application/json', 'application/vnd.kubernetes.protobuf'].map((contentType) => ({
       name: `through an API server, ${contentType}`,
-      run: (told: Story, mode: ScenarioMode) => throughApiServer(told, mode, contentType),
+      run: (story: Story, mode: ScenarioMode) => throughApiServer(story, mode, contentType),
     })),
     { name: 'with empty steps between', run: withEmptySteps },
     { name: 'split into single changes', run: split },
@@ -316,12 +316,12 @@ export function variants(story: Story): readonly Variant[] {
     { name: 'there and back', run: thereAndBack },
     ...[11, 12, 13].map((seed) => ({
       name: `with faults, seed ${seed}`,
-      run: (told: Story, mode: ScenarioMode) => withFaults(told, mode, seed),
+      run: (story: Story, mode: ScenarioMode) => withFaults(story, mode, seed),
     })),
     ...story.steps.flatMap((_, after) =>
       [false, true].map((unseen) => ({
         name: `with a crash ${unseen ? 'in' : 'after'} step ${after + 1}`,
-        run: (told: Story, mode: ScenarioMode) => withCrash(told, mode, after, unseen),
+        run: (story: Story, mode: ScenarioMode) => withCrash(story, mode, after, unseen),
       })),
     ),
   ];

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/base/clock.js';
 
-/** Calls back once something has told nothing for a time; a limit that follows progress, however long all of it takes. */
+/** Calls back once something has printed nothing for a time; a limit that follows progress, however long all of it takes. */
 export class Silence {
   private cancel: () => void;
 
@@ -12,7 +12,7 @@ export class Silence {
     this.cancel = this.wait();
   }
 
-  /** Something was told: the time begins anew. */
+  /** Something was printed: the time begins anew. */
   broken(): void {
     this.cancel();
     this.cancel = this.wait();

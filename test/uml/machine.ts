@@ -27,20 +27,20 @@ export interface UserModeLimits {
 
 /** A command with what it may be told by its environment. */
 export function jobOf({ modules }: UserModeKernel, command: readonly string[]): Job {
-  const told = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
+  const variables = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
   const { path: PATH } = findPrograms(programsCache());
-  const env = { ...(Object.fromEntries(told) as Record<string, string>), PATH, POINTSMAN_PROGRAMS_CACHE: '' };
+  const env = { ...(Object.fromEntries(variables) as Record<string, string>), PATH, POINTSMAN_PROGRAMS_CACHE: '' };
   return { command, folder: process.cwd(), env: { HOME: '/root', LANG: 'C.UTF-8', ...env }, modules };
 }
 
 /** Why no command can be run under such a kernel here; null: one can. */
 export async function userModeProblem(): Promise<string | null> {
-  const said: string[] = [];
+  const lines: string[] = [];
   try {
     const kernel = userModeKernel();
     const limits = { seconds: PROBE_SECONDS, memoryMiB: 256 };
-    const status = await runUserMode(kernel, jobOf(kernel, ['true']), limits, (line) => said.push(line));
-    return status === 0 ? null : said.join('; ');
+    const status = await runUserMode(kernel, jobOf(kernel, ['true']), limits, (line) => lines.push(line));
+    return status === 0 ? null : lines.join('; ');
   } catch (error) {
     return messageOf(error);
   }

@@ -42,11 +42,11 @@ function checkMachine(): void {
 
 /** What a test may be told by its environment. */
 function testVariables(): Record<string, string> {
-  const told = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
+  const variables = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
   return {
     HOME: '/root',
     LANG: 'C.UTF-8',
-    ...(Object.fromEntries(told) as Record<string, string>),
+    ...(Object.fromEntries(variables) as Record<string, string>),
     PATH,
     POINTSMAN_PROGRAMS_CACHE: '',
   };

@@ -62,9 +62,9 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
     const answer = await fetch(`http://127.0.0.1:${healthPort}/`).catch(() => null);
     return answer?.status === 503 && /"localEndpoints": 0/.test(await answer.text());
   });
-  const told = /not on this platform: IPv4 default\/web: loadBalancerSourceRanges have no effect/;
-  t.match(await node.status(), { status: 0, stdout: told });
-  await until('the log', () => told.test(stderr()));
+  const reported = /not on this platform: IPv4 default\/web: loadBalancerSourceRanges have no effect/;
+  t.match(await node.status(), { status: 0, stdout: reported });
+  await until('the log', () => reported.test(stderr()));
   node.server.calls.length = 0;
   const explained = await node.command('explain', '--from', 'external', '192.0.2.80:80/TCP');
   t.match(explained, { status: 0, stdout: /10\.1\.1\.1:8080[^]*loadBalancerSourceRanges have no effect/ });

@@ -45,11 +45,11 @@ function startProgram(argv: readonly string[], env: Readonly<Record<string, stri
     stdio: ['ignore', ...files],
   });
   files.forEach(closeSync);
-  let said = { stdout: '', stderr: '' };
+  let reported = { stdout: '', stderr: '' };
   let ended = false;
-  const read = (): typeof said => {
-    if (!ended) said = { stdout: readFileSync(stdout, 'utf8'), stderr: readFileSync(stderr, 'utf8') };
-    return said;
+  const read = (): typeof reported => {
+    if (!ended) reported = { stdout: readFileSync(stdout, 'utf8'), stderr: readFileSync(stderr, 'utf8') };
+    return reported;
   };
   const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
   const status = new Promise<number | null>((resolve) => {

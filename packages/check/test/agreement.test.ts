@@ -208,31 +208,31 @@ t.test('check compares nodes and clusters', async (t) => {
     kubeadm:
       'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\ncontrollerManager: {extraArgs: [{name: endpointslice-updates-batch-period, value: 4s}]}\n',
   };
-  const said = async (...argv: readonly string[]): Promise<string> =>
+  const reported = async (...argv: readonly string[]): Promise<string> =>
     (await check(argv, (path) => files[path] ?? '')).stdout
       .split('\n')
       .filter((line) => /--slo|Linux/.test(line))
       .join('\n');
   t.match(
-    await said('--kernel', '5.10.0-30-amd64', 'nft'),
+    await reported('--kernel', '5.10.0-30-amd64', 'nft'),
     /^nft:\d+: .* error: KubeProxyConfiguration.mode: "nftables": needs Linux 5.13 or later \(--kernel 5.10\)$/,
   );
-  t.match(await said('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
-  for (const kernel of ['5.16', '6.1', '5.100']) t.equal(await said('--kernel', kernel, 'nft'), '');
-  t.notMatch(await said('--kernel', '5.16', 'ipvs'), 'boot');
+  t.match(await reported('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
+  for (const kernel of ['5.16', '6.1', '5.100']) t.equal(await reported('--kernel', kernel, 'nft'), '');
+  t.notMatch(await reported('--kernel', '5.16', 'ipvs'), 'boot');
   files['node'] = node('old', 'status: {nodeInfo: {kernelVersion: 4.18.0}}');
-  t.equal(await said('--kernel', '6.1', 'nft', 'node'), '', 'what is given counts');
-  t.equal(await said('--slo', '3500ms', 'nft', 'manager'), '');
+  t.equal(await reported('--kernel', '6.1', 'nft', 'node'), '', 'what is given counts');
+  t.equal(await reported('--slo', '3500ms', 'nft', 'manager'), '');
   t.equal(
-    await said('--slo', '3s', 'nft', 'manager'),
+    await reported('--slo', '3s', 'nft', 'manager'),
     'nft:4: document 1: error: KubeProxyConfiguration.nftables.minSyncPeriod: "2s": adds up with "1.5s" of KubeControllerManagerConfiguration.EndpointSliceController.EndpointUpdatesBatchPeriod (manager) to 3.5s, more than the 3s of --slo',
   );
   t.match(
-    await said('--slo', '5s', 'kubeadm', 'nft', 'manager'),
+    await reported('--slo', '5s', 'kubeadm', 'nft', 'manager'),
     'adds up with "4s" of ClusterConfiguration.controllerManager.extraArgs',
   );
-  t.match(await said('--slo', '1s', 'manager'), 'EndpointUpdatesBatchPeriod: "1.5s": is more than the 1s of --slo');
-  t.match(await said('--slo', '1s', 'nft'), 'minSyncPeriod: "2s": is more than the 1s of --slo');
+  t.match(await reported('--slo', '1s', 'manager'), 'EndpointUpdatesBatchPeriod: "1.5s": is more than the 1s of --slo');
+  t.match(await reported('--slo', '1s', 'nft'), 'minSyncPeriod: "2s": is more than the 1s of --slo');
   for (const argv of [
     ['--kernel', 'new'],
     ['--slo', '5'],

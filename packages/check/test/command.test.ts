@@ -37,10 +37,10 @@ t.test('exit status: 0, 1 for errors, 2 for what cannot be read', async (t) => {
 });
 
 t.test('check reports a file without a document', async (t) => {
-  const said = async (text: string): Promise<string> => (await run(['f'], { f: text })).stdout;
-  t.match(await said('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');
-  t.match(await said('kind: X\n'), 'error: apiVersion: is missing');
-  t.match(await said('apiVersion: v1\nkind: [1]\n'), 'error: kind: is missing');
+  const reported = async (text: string): Promise<string> => (await run(['f'], { f: text })).stdout;
+  t.match(await reported('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');
+  t.match(await reported('kind: X\n'), 'error: apiVersion: is missing');
+  t.match(await reported('apiVersion: v1\nkind: [1]\n'), 'error: kind: is missing');
   const unknown = { f: 'apiVersion: example.com/v1\nkind: Thing\n' };
   t.match(await run(['f'], unknown), {
     status: 0,

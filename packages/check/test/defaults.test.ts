@@ -20,7 +20,7 @@ const UNSAFE =
 /** As the peer says it of itself. */
 const NO_RANGE = /^f:\d+: document [14]: warning: KubeProxyConfiguration\.clusterCIDR: is not set, [^\n]*\n$/;
 
-const CASES: readonly (readonly [name: string, texts: readonly string[], said?: RegExp, release?: string])[] = [
+const CASES: readonly (readonly [name: string, texts: readonly string[], reported?: RegExp, release?: string])[] = [
   [
     'a new cluster, with its components: without a range of pods proxies know none',
     [INIT, CLUSTER, KUBELET, PROXY],
@@ -39,10 +39,10 @@ const CASES: readonly (readonly [name: string, texts: readonly string[], said?: 
   ['with arguments for everything', [WITH_ARGUMENTS]],
 ];
 
-for (const [name, texts, said = /^$/, release = '1.36'] of CASES)
+for (const [name, texts, reported = /^$/, release = '1.36'] of CASES)
   t.test(name, async (t) => {
     const text = texts.join('\n---\n');
     const { stdout, stderr, status } = await check(['--kubernetes-version', release, 'f'], () => text);
-    t.match(stdout, said);
+    t.match(stdout, reported);
     t.same([stderr, status], ['', 0]);
   });

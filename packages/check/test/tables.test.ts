@@ -30,8 +30,8 @@ function read({ type, path }: Place, mapping: Mapping, version: string, release 
 t.test('a mapping with every field of a table is taken', (t) => {
   for (const place of PLACES)
     for (const version of versionsOf(place)) {
-      const said = read(place, whole(place.type, version), version);
-      const own = said.filter(
+      const reported = read(place, whole(place.type, version), version);
+      const own = reported.filter(
         ({ severity, rule, path }) =>
           severity === 'error' && path.lastIndexOf('.') <= place.path.length && rule !== 'required',
       );

@@ -38,7 +38,7 @@ export class ClusterFront {
   forbidden: string | null = null;
   readonly asked: string[] = [];
   /** Where the ServiceAccount's token was sent, as `https:proxy-a:10249`. */
-  readonly told = new Set<string>();
+  readonly reported = new Set<string>();
   /** Called when versions are listed. */
   onList: () => void = () => undefined;
   /** Requests that are on their way to pods, and the most at one time. */
@@ -77,7 +77,7 @@ export class ClusterFront {
       return;
     }
     const backend = pod.backends[`${scheme}:${port}`] ?? (`${scheme}:${port}` in pod.backends ? null : REFUSED);
-    if (PASSED_TOKEN_HEADER in request.headers) this.told.add(`${scheme}:${name}:${port}`);
+    if (PASSED_TOKEN_HEADER in request.headers) this.reported.add(`${scheme}:${name}:${port}`);
     delete request.headers.authorization;
     request.url = `${path}${url.search}`;
     if (typeof backend === 'string') sendStatus(response, 503, `error trying to reach service: ${backend}`);

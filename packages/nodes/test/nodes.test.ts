@@ -230,7 +230,7 @@ t.test('hostile nodes: each is named, and all others are reported', async (t) =>
     'no-json': (_request, response) => response.end('['.repeat(100_000)),
   };
   // These are told, cut to what a report can hold.
-  const told: Readonly<Record<string, Backend>> = {
+  const reported: Readonly<Record<string, Backend>> = {
     'long-words': answer(overview({ release: 'x'.repeat(3 << 20), mode: '\u001b[2J' })),
     'many-problems': answer({
       ...whole,
@@ -247,14 +247,14 @@ t.test('hostile nodes: each is named, and all others are reported', async (t) =>
   };
   const front = await cluster(t, {
     ...Object.fromEntries(
-      Object.entries({ ...hostile, ...told }).map(([name, each]) => [name, { 'http:10249': each }]),
+      Object.entries({ ...hostile, ...reported }).map(([name, each]) => [name, { 'http:10249': each }]),
     ),
     well: plain(scene),
   });
   const report = await look(front);
   for (const name of Object.keys(hostile)) t.match(rowOf(report, name), { state: 'no-answer', why: [/./] }, name);
   t.match(rowOf(report, 'services-of-text').why, [/does not understand/]);
-  for (const name of Object.keys(told)) t.not(rowOf(report, name).state, 'no-answer', name);
+  for (const name of Object.keys(reported)) t.not(rowOf(report, name).state, 'no-answer', name);
   t.equal(rowOf(report, 'well').state, 'in-step');
   const asked = (name: string): number => front.asked.filter((each) => each.includes(`:proxy-${name}:`)).length;
   t.ok(asked('the-same-resource-again') <= 12, `${asked('the-same-resource-again')} requests`);
@@ -292,7 +292,7 @@ t.test('a proxy behind access control is asked by TLS, with a token that passes 
   t.equal((await look(front)).counts['in-step'], 3);
   t.equal(front.asked.filter((each) => each.startsWith('POST')).length, 1, 'one token for all');
   t.same(
-    [...front.told].sort(),
+    [...front.reported].sort(),
     ['https:proxy-go:10249', 'https:proxy-secured:10249'],
     'nobody else is told, and nobody without TLS',
   );

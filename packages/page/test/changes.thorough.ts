@@ -17,7 +17,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await page.goto(`${server.address}${hash}`);
     await page.getByText('Live', { exact: true }).waitFor();
   };
-  const said = page.locator('.unseen[role=status]').last();
+  const reported = page.locator('.unseen[role=status]').last();
 
   await t.test('a Service, in the list and by itself', async () => {
     await open('#/services/team-000/service-00007');
@@ -85,7 +85,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     } as const;
     server.send('overview', overview({ health: { healthy: false, nodeEligible: true, reasons: [reason] } }));
     await page.getByRole('heading', { name: 'Not healthy' }).waitFor();
-    await said.getByText('Not healthy: the last sync failed').waitFor({ state: 'attached' });
+    await reported.getByText('Not healthy: the last sync failed').waitFor({ state: 'attached' });
   });
 
   await t.test('syncs, and repairs with who made them needed, aloud', async (t) => {
@@ -96,7 +96,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await page.getByText('12 more are not listed, as they happened too fast').waitFor();
     server.send('repairs', { repairs: [repair(2, { process: 'iptables[99]' })] });
     await page.getByText('iptables[99]', { exact: true }).waitFor();
-    await said
+    await reported
       .getByText('Repaired, IPv4: iptables[99] had changed the rules, 4 put right.')
       .waitFor({ state: 'attached' });
     t.equal(await page.getByRole('table', { name: 'Syncs', exact: true }).getByRole('row').count(), 42);

@@ -8,7 +8,7 @@ import { eventually } from '../../../test/support/lab/lab.js';
 import { service, slice } from '../../../test/support/rows.js';
 import { pageScene, type PageScene } from './ui-scene.js';
 
-interface Heard {
+interface Received {
   readonly id: number;
   readonly name: keyof LiveEvents;
   readonly data: unknown;
@@ -17,7 +17,7 @@ interface Heard {
 interface Listener {
   readonly response: IncomingMessage;
   readonly text: () => string;
-  readonly events: () => readonly Heard[];
+  readonly events: () => readonly Received[];
   readonly close: () => void;
 }
 
@@ -34,7 +34,7 @@ async function listen(t: Test, { port }: PageScene, headers: Record<string, stri
     text += chunk.toString();
   };
   response.on('data', read);
-  const events = (): readonly Heard[] =>
+  const events = (): readonly Received[] =>
     text
       .split('\n\n')
       .slice(0, -1)
@@ -52,7 +52,7 @@ async function listen(t: Test, { port }: PageScene, headers: Record<string, stri
   };
 }
 
-async function heard(listener: Listener, name: keyof LiveEvents, count = 1): Promise<readonly Heard[]> {
+async function received(listener: Listener, name: keyof LiveEvents, count = 1): Promise<readonly Received[]> {
   return eventually(`${count} × ${name}`, () => {
     const found = listener.events().filter((event) => event.name === name);
     return Promise.resolve(found.length >= count ? found : null);
@@ -66,7 +66,7 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
   scene.say([WEB, slice('web', [{ address: '10.0.0.1' }])]);
   scene.sync();
   const listener = await listen(t, scene);
-  const [first] = await heard(listener, 'snapshot');
+  const [first] = await received(listener, 'snapshot');
   t.match(listener.response.headers, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -82,8 +82,8 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
   );
   scene.sync();
   await scene.clock.advance(500);
-  t.same((await heard(listener, 'services'))[0]?.data, { keys: ['default/web'], more: false, membership: false });
-  t.match((await heard(listener, 'syncs'))[0]?.data, {
+  t.same((await received(listener, 'services'))[0]?.data, { keys: ['default/web'], more: false, membership: false });
+  t.match((await received(listener, 'syncs'))[0]?.data, {
     syncs: [{ number: 2 }],
     skipped: 0,
     latency: [{ kind: 'sync' }],
@@ -93,9 +93,12 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
   scene.health.drifted('IPv4', 'nft[7]');
   scene.sync({ repairs: ['set a was lost'] }, 'nft[7]');
   await scene.clock.advance(500);
-  t.match((await heard(listener, 'services', 2))[1]?.data, { keys: ['default/new'], membership: true });
-  t.match((await heard(listener, 'repairs'))[0]?.data, { repairs: [{ number: 1, process: 'nft[7]' }] });
-  t.match((await heard(listener, 'overview')).at(-1)?.data, { services: 2, health: { reasons: [{ kind: 'drift' }] } });
+  t.match((await received(listener, 'services', 2))[1]?.data, { keys: ['default/new'], membership: true });
+  t.match((await received(listener, 'repairs'))[0]?.data, { repairs: [{ number: 1, process: 'nft[7]' }] });
+  t.match((await received(listener, 'overview')).at(-1)?.data, {
+    services: 2,
+    health: { reasons: [{ kind: 'drift' }] },
+  });
   const ids = listener.events().map(({ id }) => id);
   t.same(
     ids,
@@ -104,10 +107,10 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
 
   scene.sync({ quarantined: [{ frontend: '10.96.0.11:80/TCP', reason: 'EINVAL', since: 0, retryAt: 0 }] });
   await scene.clock.advance(500);
-  t.match((await heard(listener, 'services', 3))[2]?.data, { keys: ['default/new'] }, 'a problem that came');
+  t.match((await received(listener, 'services', 3))[2]?.data, { keys: ['default/new'] }, 'a problem that came');
 
   const again = await listen(t, scene, { 'Last-Event-ID': String(ids.at(-1)) });
-  t.match((await heard(again, 'snapshot'))[0]?.data, {
+  t.match((await received(again, 'snapshot'))[0]?.data, {
     overview: { services: 2 },
     history: { repairs: [{ number: 1 }] },
   });
@@ -125,7 +128,7 @@ t.test('five hundred changes a second are two events of a name, and cost little'
   scene.say(Array.from({ length: 1000 }, (_, index) => ({ ...WEB, name: name(index) })));
   scene.sync();
   const listener = await listen(t, scene);
-  await heard(listener, 'snapshot');
+  await received(listener, 'snapshot');
   const churn = async (listening: boolean): Promise<void> => {
     for (let change = 0; change < 500; change++) {
       scene.say([slice(name(change), [{ address: `10.0.${change % 200}.${listening ? 1 : 2}` }])]);
@@ -135,7 +138,7 @@ t.test('five hundred changes a second are two events of a name, and cost little'
     await scene.clock.advance(500);
   };
   const heardOf = await cpuTime(() => churn(true));
-  const services = await heard(listener, 'services', 2);
+  const services = await received(listener, 'services', 2);
   const counts = new Map<string, number>();
   for (const { name: each } of listener.events()) counts.set(each, (counts.get(each) ?? 0) + 1);
   for (const each of ['services', 'syncs', 'overview'])
@@ -145,9 +148,9 @@ t.test('five hundred changes a second are two events of a name, and cost little'
     services.some(({ data }) => (data as ServicesChanged).more),
     'more than are told by name',
   );
-  const syncs = (await heard(listener, 'syncs')).map(({ data }) => data as SyncsHappened);
+  const syncs = (await received(listener, 'syncs')).map(({ data }) => data as SyncsHappened);
   t.equal(
-    syncs.reduce((sum, { syncs: told, skipped }) => sum + told.length + skipped, 0),
+    syncs.reduce((sum, { syncs: reported, skipped }) => sum + reported.length + skipped, 0),
     500,
     'each is counted',
   );

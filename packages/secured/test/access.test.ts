@@ -81,7 +81,7 @@ async function readers(
 }
 
 t.test('a user that may read metrics may read nothing else', async (t) => {
-  const { status, ask, asked, heard } = await readers(t);
+  const { status, ask, asked, received } = await readers(t);
   const paths = ['/metrics', '/configz', '/debug/pprof/', '/flagz', '/healthz', '/nowhere'];
   const statuses = async (token: string): Promise<readonly number[]> =>
     Promise.all(paths.map((path) => status(path, ...bearer(token))));
@@ -104,7 +104,7 @@ t.test('a user that may read metrics may read nothing else', async (t) => {
     body: 'Forbidden (user="prometheus", verb=get, path="/configz")\n',
   });
   t.match((await ask('/metrics', ...TRUSTED, '-i')).body, /^WWW-Authenticate: Bearer/m);
-  t.ok(heard.includes('authorized denied') && heard.includes('authenticated failure'));
+  t.ok(received.includes('authorized denied') && received.includes('authenticated failure'));
 });
 
 t.test('the page is judged as one, and what it asks as another', async (t) => {

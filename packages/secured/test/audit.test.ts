@@ -75,10 +75,10 @@ async function world(t: Test, content: object, more: readonly string[] = []): Pr
 const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 t.test('an Event for each stage, as the API server has them', async (t) => {
-  const { ask, events, by, heard } = await world(t, ALL);
+  const { ask, events, by, received } = await world(t, ALL);
   const agent = ['-A', 'curl/test', '-H', 'Audit-ID: mine', '-H', 'X-Forwarded-For: 192.0.2.1'];
   const { body } = await ask('/metrics?a=b', ...by('reader'), ...agent, '-i');
-  const [received, complete] = await events(2);
+  const [atWebhook, complete] = await events(2);
   const auditID = /^Audit-ID: (\S+)/m.exec(body)?.[1];
   t.match(auditID, /^[0-9a-f-]{36}$/, 'ours');
   const common = {
@@ -98,15 +98,15 @@ t.test('an Event for each stage, as the API server has them', async (t) => {
     userAgent: 'curl/test',
   };
   const times = { requestReceivedTimestamp: MICRO_TIME, stageTimestamp: MICRO_TIME };
-  t.match(received, { ...common, ...times, stage: 'RequestReceived' });
-  t.notOk(received?.['annotations']);
-  t.notOk(received?.['responseStatus']);
+  t.match(atWebhook, { ...common, ...times, stage: 'RequestReceived' });
+  t.notOk(atWebhook?.['annotations']);
+  t.notOk(atWebhook?.['responseStatus']);
   t.match(complete, { ...common, ...times, stage: 'ResponseComplete', responseStatus: { metadata: {}, code: 200 } });
   t.match(complete?.['annotations'], {
     'authorization.k8s.io/decision': 'allow',
     'authorization.k8s.io/reason': String,
   });
-  const written = (): number => heard.filter((each) => each === 'audited written').length;
+  const written = (): number => received.filter((each) => each === 'audited written').length;
   // Counted when they are in the file.
   while (written() < 2) await new Promise((resolve) => setImmediate(resolve));
   t.equal(written(), 2);
@@ -154,17 +154,20 @@ t.test('modes: what becomes of a request whose Event cannot be written', async (
     ['blocking', 200],
     ['blocking-strict', 500],
   ] as const) {
-    const { ask, events, by, logs, heard, policy, look } = await world(t, ALL, [`--audit-log-mode=${mode}`]);
+    const { ask, events, by, logs, received, policy, look } = await world(t, ALL, [`--audit-log-mode=${mode}`]);
     t.match(await ask('/metrics', ...by('reader')), { status: 200 }, `${mode}: written`);
     await events(2);
     renameSync(logs, `${logs}-moved`);
     writeFileSync(logs, 'no directory');
-    const before = heard.filter((each) => each === 'audited dropped').length;
+    const before = received.filter((each) => each === 'audited dropped').length;
     const answer = await ask('/metrics', ...by('reader'));
     t.equal(answer.status, status, `${mode}: lost`);
     if (status === 500) t.match(answer.body, /cannot be written to the audit log/);
     if (mode !== 'batch')
-      t.ok(heard.filter((each) => each === 'audited dropped').length > before, `${mode}: answered when it was known`);
+      t.ok(
+        received.filter((each) => each === 'audited dropped').length > before,
+        `${mode}: answered when it was known`,
+      );
     t.match(await ask('/metrics', ...by('unknown')), { status: 401 }, `${mode}: only what is known to be received`);
     policy({ ...ALL, omitStages: ['RequestReceived'] });
     await look();
@@ -206,7 +209,7 @@ t.test('a page that fails is a panic', async (t) => {
 });
 
 t.test('a policy is followed, and one that is bad changes nothing', async (t) => {
-  const { ask, events, by, policy, look, heard, log } = await world(t, ALL);
+  const { ask, events, by, policy, look, received, log } = await world(t, ALL);
   policy({ rules: [{ level: 'All' }] });
   await look();
   t.match(
@@ -226,7 +229,7 @@ t.test('a policy is followed, and one that is bad changes nothing', async (t) =>
   );
   t.match(written[1], { level: 'Request' });
   t.same(
-    heard.filter((each) => each.startsWith('--')),
+    received.filter((each) => each.startsWith('--')),
     ['--audit-policy-file refused', '--audit-policy-file applied'],
   );
 });

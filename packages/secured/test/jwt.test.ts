@@ -155,7 +155,7 @@ t.test('an issuer that cannot be reached: 503, and asked again after a while', a
 });
 
 t.test('claims make a user by expressions, and rules refuse with their messages', async (t) => {
-  const { token, who, write, look, heard, log } = await world(t, {
+  const { token, who, write, look, received, log } = await world(t, {
     claimValidationRules: [
       { claim: 'hd', requiredValue: 'example.com' },
       { expression: 'claims.exp - claims.iat <= 86400', message: 'lives too long' },
@@ -191,7 +191,7 @@ t.test('claims make a user by expressions, and rules refuse with their messages'
   write({ claimMappings: { username: { claim: 'nickname', prefix: '' } } });
   await look();
   t.same(
-    heard.filter((line) => line.startsWith('--')),
+    received.filter((line) => line.startsWith('--')),
     ['--authentication-config refused', '--authentication-config applied'],
   );
   t.match(await who(await token(claims)), /^401/);

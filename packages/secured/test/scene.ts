@@ -18,7 +18,7 @@ export interface Scene {
   readonly clock: FakeClock;
   readonly log: RecordingLog;
   /** Of the observer. */
-  readonly heard: string[];
+  readonly received: string[];
   readonly time: { now: number };
   /** Asks for a path by the name `localhost`. */
   readonly ask: (path: string, ...options: readonly string[]) => Promise<CurlAnswer>;
@@ -48,9 +48,9 @@ export async function scene(
 ): Promise<Scene> {
   const clock = new FakeClock();
   const log = new RecordingLog();
-  const heard: string[] = [];
+  const received: string[] = [];
   const time = { now };
-  const opened = await open(flags, { clock, log, observer: observer(heard), now: () => time.now, ...more });
+  const opened = await open(flags, { clock, log, observer: observer(received), now: () => time.now, ...more });
   if ('problem' in opened) throw new Error(opened.problem);
   const server = new MetricsServer({
     bind: { address: LOCAL, port: 0, hardFail: true },
@@ -84,7 +84,7 @@ export async function scene(
     port,
     clock,
     log,
-    heard,
+    received,
     time,
     ask: (path, ...options) => curl(`https://localhost:${port}${path}`, ...options),
     look: async () => {
@@ -117,15 +117,15 @@ export function open(
   });
 }
 
-function observer(heard: string[]): AccessObserver {
+function observer(received: string[]): AccessObserver {
   return {
-    reloaded: (flag, result) => heard.push(`${flag} ${result}`),
+    reloaded: (flag, result) => received.push(`${flag} ${result}`),
     certificateEnds: () => undefined,
     audited: (result, count) => {
-      for (let each = 0; each < count; each++) heard.push(`audited ${result}`);
+      for (let each = 0; each < count; each++) received.push(`audited ${result}`);
     },
-    authenticated: (result) => heard.push(`authenticated ${result}`),
-    authorized: (result) => heard.push(`authorized ${result}`),
-    reviewed: (kind, result) => heard.push(`${kind} ${result}`),
+    authenticated: (result) => received.push(`authenticated ${result}`),
+    authorized: (result) => received.push(`authorized ${result}`),
+    reviewed: (kind, result) => received.push(`${kind} ${result}`),
   };
 }

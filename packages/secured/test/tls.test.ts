@@ -67,7 +67,7 @@ t.test('a certificate that is given is followed; one that cannot be used changes
     copyFileSync(from.keyFile, key);
   };
   write(served);
-  const { ask, look, log, heard, port } = await scene(t, [
+  const { ask, look, log, received, port } = await scene(t, [
     `--tls-cert-file=${certificate}`,
     `--tls-private-key-file=${key}`,
   ]);
@@ -89,7 +89,7 @@ t.test('a certificate that is given is followed; one that cannot be used changes
     log.lines.filter((line) => line.startsWith('error')),
     [/^error changed files cannot be used, the last ones stay: /],
   );
-  const reloads = (): readonly string[] => heard.filter((line) => line.startsWith('--'));
+  const reloads = (): readonly string[] => received.filter((line) => line.startsWith('--'));
   t.same(reloads(), ['--tls-cert-file, --tls-private-key-file refused']);
   t.match(await ask('/metrics', ...TRUSTED), { status: 200 }, 'half of a change');
   write(byOther);
@@ -115,7 +115,7 @@ t.test('certificates by name', async (t) => {
   ];
   const { port, ask } = await scene(t, flags);
   const exits = async (name: string): Promise<number> => {
-    const { exit, told } = await ask(
+    const { exit, reported } = await ask(
       '/metrics',
       ...TRUSTED,
       '--connect-to',
@@ -123,7 +123,7 @@ t.test('certificates by name', async (t) => {
       '--url',
       `https://${name}:${port}/metrics`,
     );
-    return told.includes('no alternative certificate subject name') ? 60 : exit;
+    return reported.includes('no alternative certificate subject name') ? 60 : exit;
   };
   for (const name of ['metrics.example', 'METRICS.example', 'a.nodes.example', 'given.example', 'localhost'])
     t.equal(await exits(name), 0, name);

@@ -110,13 +110,13 @@ t.test('asked by a real API server', { skip: PROGRAMS === '' && 'POINTSMAN_KUBE_
     ...[`--tls-cert-file=${certificateFile}`, `--tls-private-key-file=${keyFile}`, `--policy=${policy}`],
     `--client-ca-file=${authority.own.certificateFile}`,
   ]);
-  let said = '';
-  program.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  let reported = '';
+  program.stderr.setEncoding('utf8').on('data', (chunk: string) => (reported += chunk));
   t.teardown(() => {
     program.kill('SIGKILL');
-    if (!t.passing()) t.comment(said);
+    if (!t.passing()) t.comment(reported);
   });
-  const probes = await eventually('it listens', () => Promise.resolve(/probes=(\d+)/.exec(said)?.[1] ?? null));
+  const probes = await eventually('it listens', () => Promise.resolve(/probes=(\d+)/.exec(reported)?.[1] ?? null));
   await eventually(
     'ready',
     async () => (await askPlainly('127.0.0.1', Number(probes), '/readyz')).status === 200 || null,

@@ -37,7 +37,7 @@ class Program {
     t.teardown(() => this.process.kill('SIGKILL'));
   }
 
-  get said(): string {
+  get reported(): string {
     return this.text;
   }
 
@@ -86,7 +86,7 @@ t.test('the program, beside an API server', async (t) => {
   ];
   const program = new Program(t, [...pair, `--kubeconfig=${kubeconfig}`, '--service-cluster-ip-range=10.96.0.0/16']);
   t.teardown(() => {
-    if (!t.passing()) t.comment(program.said);
+    if (!t.passing()) t.comment(program.reported);
   });
   const [port, probes] = await program.ports();
   const client = new Client(t, authority, port, authority.issue({ commonName: 'kube-apiserver', use: 'client' }));

@@ -283,7 +283,7 @@ t.test('the API server asks about what may be refused, and not about the rest', 
   };
   const bare = { spec: { type: 'ClusterIP' } };
   const labelled = { metadata: { labels: { 'service.kubernetes.io/service-proxy-name': 'x' } } };
-  const told = { metadata: { labels: { a: 'b' } } };
+  const reported = { metadata: { labels: { a: 'b' } } };
   const { oldObject } = fieldsOf(recorded('update')['request']);
   t.same(
     [
@@ -300,7 +300,7 @@ t.test('the API server asks about what may be refused, and not about the rest', 
     [
       recorded('create', { object: bare }),
       recorded('create', { object: labelled }),
-      recorded('update', { request: { object: merge(fieldsOf(oldObject), told) } }),
+      recorded('update', { request: { object: merge(fieldsOf(oldObject), reported) } }),
     ].map(asks),
     [false, false, false],
   );

@@ -82,8 +82,8 @@ const DAMAGE: Readonly<Record<string, (rig: Rig) => void>> = {
   },
 };
 
-for (const [told, harm] of Object.entries(DAMAGE)) {
-  t.test(`${told}: an audit finds it, and the next full sync repairs it`, async (t) => {
+for (const [reported, harm] of Object.entries(DAMAGE)) {
+  t.test(`${reported}: an audit finds it, and the next full sync repairs it`, async (t) => {
     const rig = await cluster(2, 2);
     const audit = (): Promise<boolean> => {
       rig.wait(3_600_000);

@@ -373,12 +373,12 @@ t.test(
         /^chain filter KUBE-IPVS-FILTER had other rules$/,
       ],
     ];
-    for (const [harm, told] of damage) {
+    for (const [harm, reported] of damage) {
       harm();
       const { repairs } = await rig.sync(true);
       t.ok(
-        repairs.some((line) => told.test(line)),
-        `${String(told)}: ${repairs.join('; ')}`,
+        repairs.some((line) => reported.test(line)),
+        `${String(reported)}: ${repairs.join('; ')}`,
       );
       t.same(await rig.difference(), []);
     }
@@ -433,11 +433,11 @@ t.test('whatever call fails, and whenever the process ends, the next makes up fo
         const { repairs } = await rig.sync();
         rig.now += 60_000;
         await rig.sync(true);
-        const told = `${fault} at call ${place}${restarts ? ', then a restart' : ''}`;
-        t.same(repairs, [], `${told}: its own failure is no loss`);
-        t.same(await rig.difference(), [], told);
-        t.notOk(virtual(rig, '10.96.0.1:80'), told);
-        t.same(rig.kernel.leftovers(), [], told);
+        const reported = `${fault} at call ${place}${restarts ? ', then a restart' : ''}`;
+        t.same(repairs, [], `${reported}: its own failure is no loss`);
+        t.same(await rig.difference(), [], reported);
+        t.notOk(virtual(rig, '10.96.0.1:80'), reported);
+        t.same(rig.kernel.leftovers(), [], reported);
         calls++;
       }
     }

@@ -90,8 +90,8 @@ function someDestinations({ addon }: Rig['kernel']): readonly FakeDestination[] 
   return [...(second?.destinations.values() ?? [])].slice(0, 1);
 }
 
-for (const [told, harm] of Object.entries(DAMAGE)) {
-  t.test(`${told}: a look finds it, and an audit, and nothing once it is mended`, async (t) => {
+for (const [reported, harm] of Object.entries(DAMAGE)) {
+  t.test(`${reported}: a look finds it, and an audit, and nothing once it is mended`, async (t) => {
     for (const look of ['probe', 'audit'] as const) {
       const rig = await running();
       await settled(rig);
@@ -230,8 +230,8 @@ t.test('a look takes its share of the time and no more', async (t) => {
 t.test('addresses that come and go are told of, and those of syncs and of pods are not', async (t) => {
   const rig = await running();
   const { route } = rig.kernel.addon;
-  const told: unknown[] = [];
-  const end = watchAddresses(route, () => [rig.dataplane])((change) => told.push(change));
+  const reported: unknown[] = [];
+  const end = watchAddresses(route, () => [rig.dataplane])((change) => reported.push(change));
   /** Tells of a link, and waits for whoever looked because of it. */
   const tell = async (link: string): Promise<void> => {
     route.notify({ links: [link], missed: false });
@@ -243,21 +243,21 @@ t.test('addresses that come and go are told of, and those of syncs and of pods a
   await tell('kube-ipvs0');
   route.links.set('veth1', new Set([address('192.168.0.2')]));
   await tell('veth1');
-  t.same(told, []);
+  t.same(reported, []);
   const CHANGE = { families: ['IPv4'], missed: false, process: null };
   route.links.get('kube-ipvs0')?.delete(address('10.96.0.7'));
   await tell('kube-ipvs0');
-  t.same(told.splice(0).at(-1), CHANGE);
+  t.same(reported.splice(0).at(-1), CHANGE);
   await rig.sync(true);
   route.links.get('eth0')?.add(address('192.168.9.9'));
   await tell('eth0');
-  t.same(told.splice(0).at(-1), CHANGE);
+  t.same(reported.splice(0).at(-1), CHANGE);
   await rig.sync(true);
   rig.kernel.addon.mishaps.failListings = 1;
   await tell('eth0');
-  t.same(told.splice(0), [{ ...CHANGE, missed: true }], 'where it cannot be looked everything is');
+  t.same(reported.splice(0), [{ ...CHANGE, missed: true }], 'where it cannot be looked everything is');
   end();
   route.links.get('eth0')?.add(address('192.168.9.10'));
   await tell('eth0');
-  t.same(told, []);
+  t.same(reported, []);
 });

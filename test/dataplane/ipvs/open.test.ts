@@ -66,12 +66,12 @@ t.test('ST-36: what a trial left that was killed says nothing of the scheduler, 
   const { ipvs } = addon;
   const left = { family: 'IPv4', protocol: 6, address: Uint8Array.of(198, 51, 100, 0), port: 20_000, mark: 0 } as const;
   const state = { scheduler: 'lc', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
-  for (const [scheduler, told] of [
+  for (const [scheduler, reported] of [
     ['rr', /^$/],
     ['dh', /this kernel has no scheduler "dh"$/],
   ] as const) {
     await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: left, state }]);
-    t.match((await problems(addon, `ipvs: {scheduler: ${scheduler}}`)).join(), told);
+    t.match((await problems(addon, `ipvs: {scheduler: ${scheduler}}`)).join(), reported);
     t.equal(ipvs.services.size, 0);
   }
   addon.mishaps.planned.push({ errno: 'EEXIST', object: 1 });
@@ -125,11 +125,11 @@ t.test(
     const { kernel, family, ...rig } = new Rig();
     const { ipvs } = kernel.addon;
     const lines: string[] = [];
-    const heard = (print: () => readonly string[]): void => {
+    const received = (print: () => readonly string[]): void => {
       lines.push(...print());
     };
     const timeouts = 'ipvs: {tcpTimeout: 10m, udpTimeout: 1500ms}';
-    const { dataplane } = await IPVS.open({ ...parts(kernel.addon, timeouts), onTransaction: heard }, FAMILIES);
+    const { dataplane } = await IPVS.open({ ...parts(kernel.addon, timeouts), onTransaction: received }, FAMILIES);
     const [first, second] = [dataplane(family), dataplane('IPv6')];
     const sync = (one: FamilyDataplane): Promise<SyncReport> =>
       one.apply(rig.table, rig.table.takeChange(), { full: true });

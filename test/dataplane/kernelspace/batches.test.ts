@@ -26,11 +26,11 @@ function cluster(): readonly Row[] {
 }
 
 /** A process that has nothing in HNS yet; hears of each operation before HNS does it. */
-function starting(heard: (operation: HcnOperation, done: number) => void): Rig {
+function starting(received: (operation: HcnOperation, done: number) => void): Rig {
   const rig = new Rig();
   let done = 0;
   rig.kernel.hns.beforeOperation = (operation) => {
-    heard(operation, done++);
+    received(operation, done++);
   };
   rig.commit(cluster());
   return rig;

@@ -31,12 +31,12 @@ t.test('the endpoint of a remote pod stays until it leaves its slice', async (t)
   const both = endpoints({ address: '10.0.1.1', ...SERVING }, { address: '10.0.1.2', ...SERVING });
   const rig = await started([service('web'), both]);
   rig.commit([endpoints({ address: '10.0.1.1', ...SERVING }, { address: '10.0.1.2', ...DRAINING })]);
-  t.same(await rig.told(() => rig.sync()), ['modify loadBalancer']);
+  t.same(await rig.reported(() => rig.sync()), ['modify loadBalancer']);
   t.same([counts(rig), held(rig)], [{ '10.96.0.10:80': 1 }, ['10.0.1.1', '10.0.1.2']]);
   rig.restart();
-  t.same(await rig.told(() => rig.sync()), [], 'a process that comes meanwhile leaves it');
+  t.same(await rig.reported(() => rig.sync()), [], 'a process that comes meanwhile leaves it');
   rig.commit([endpoints({ address: '10.0.1.1', ...SERVING })]);
-  t.same(await rig.told(() => rig.sync()), ['delete endpoint']);
+  t.same(await rig.reported(() => rig.sync()), ['delete endpoint']);
   t.same(held(rig), ['10.0.1.1']);
 });
 
@@ -58,10 +58,10 @@ t.test('the last pod that serves no more leaves its load balancers in place, unt
     const all = { '10.96.0.10:80': 2, '192.0.2.1:80': 2, 'node:30080': 2 };
     t.same(counts(rig), all);
     rig.commit([endpoints(...both.map((each) => ({ ...each, ...DRAINING })))]);
-    t.same(await rig.told(() => rig.sync()), []);
+    t.same(await rig.reported(() => rig.sync()), []);
     t.same([counts(rig), await rig.difference(), await rig.dataplane.audit()], [all, [], false]);
     rig.restart();
-    t.same(await rig.told(() => rig.sync()), [], 'nor does the next process take them away');
+    t.same(await rig.reported(() => rig.sync()), [], 'nor does the next process take them away');
     rig.commit([endpoints({ address: '10.0.1.1', ...DRAINING })]);
     await rig.sync();
     t.same([counts(rig), held(rig)], [{ '10.96.0.10:80': 1, '192.0.2.1:80': 1, 'node:30080': 1 }, ['10.0.1.1']]);

@@ -16,12 +16,16 @@ t.test('what one more endpoint costs', async (t) => {
     'an endpoint, and the load balancer, which is looked at for once',
   );
   modifying.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.4')]);
-  t.same(await modifying.told(() => modifying.sync()), ['create endpoint', 'modify loadBalancer', 'delete endpoint']);
+  t.same(await modifying.reported(() => modifying.sync()), [
+    'create endpoint',
+    'modify loadBalancer',
+    'delete endpoint',
+  ]);
   const old = new HnsWorld();
   old.hns.version = { major: 13, minor: 0 };
   const replacing = await started(CLUSTER, new Rig(old));
   replacing.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
-  t.same(await replacing.told(() => replacing.sync()), [
+  t.same(await replacing.reported(() => replacing.sync()), [
     'create endpoint',
     'delete loadBalancer',
     'create loadBalancer',
@@ -39,7 +43,7 @@ t.test('a change touches its own Service alone, and endpoints are shared', async
   rig.commit([pods('s7', '10.0.1.1')]);
   t.same(await costs(rig, () => rig.sync()), { reads: 1, changes: 1 }, 'the others use the endpoint');
   rig.commit([], [{ ...REF, name: 's8' }]);
-  t.same(await rig.told(() => rig.sync()), ['delete loadBalancer']);
+  t.same(await rig.reported(() => rig.sync()), ['delete loadBalancer']);
 });
 
 t.test('what is right at a start stays, whoever made it', async (t) => {
@@ -165,7 +169,7 @@ t.test('affinity is asked of an HNS that has it alone', async (t) => {
 t.test('a Service that asks for it is not changed in place', async (t) => {
   const rig = await started([service('web', { balancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2')]);
-  t.same(await rig.told(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
+  t.same(await rig.reported(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
 });
 
 t.test('a pod of this node that HNS learns of late', async (t) => {

@@ -17,8 +17,8 @@ t.test('on HNS 15.4 a change of endpoints arrives', async (t) => {
   world.hns.version = { major: 15, minor: 4 };
   const rig = await started(CLUSTER, new Rig(world));
   rig.commit([pods('web', '10.0.1.1', '10.0.1.3')]);
-  const told = await rig.told(() => rig.sync());
-  t.same(told, ['create endpoint', 'delete loadBalancer', 'create loadBalancer', 'delete endpoint']);
+  const reported = await rig.reported(() => rig.sync());
+  t.same(reported, ['create endpoint', 'delete loadBalancer', 'create loadBalancer', 'delete endpoint']);
   t.same([await rig.difference(), rig.refuted], [[], 0]);
 });
 
@@ -26,13 +26,13 @@ t.test('an HNS that says it modifies and does not is found out at the first chan
   const rig = await started(CLUSTER);
   rig.kernel.hns.pretendsToModify = true;
   rig.commit([pods('web', '10.0.1.1', '10.0.1.3')]);
-  t.same(await rig.told(() => rig.sync()), [
+  t.same(await rig.reported(() => rig.sync()), [
     ...['create endpoint', 'modify loadBalancer'],
     ...['delete loadBalancer', 'create loadBalancer', 'delete endpoint'],
   ]);
   t.same([await rig.difference(), rig.refuted], [[], 1]);
   rig.commit([pods('web', '10.0.1.1')]);
-  t.same(await rig.told(() => rig.sync()), ['delete loadBalancer', 'create loadBalancer', 'delete endpoint']);
+  t.same(await rig.reported(() => rig.sync()), ['delete loadBalancer', 'create loadBalancer', 'delete endpoint']);
   t.equal(rig.refuted, 1);
 });
 

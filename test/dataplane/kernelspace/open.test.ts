@@ -155,9 +155,9 @@ t.test('HNS tells of networks', async (t) => {
     networks.notifies();
     await setImmediate();
   };
-  const told: ForeignChange[] = [];
+  const reported: ForeignChange[] = [];
   t.equal(networks.notifies(), false, 'nobody wants to know');
-  const end = networks.watch((change) => told.push(change));
+  const end = networks.watch((change) => reported.push(change));
   await setImmediate();
   t.same([networks.notifies(), looks], [false, []]);
   for (let count = 0; count < 10; count++) await second();
@@ -165,20 +165,20 @@ t.test('HNS tells of networks', async (t) => {
   fails = false;
   for (let count = 0; count < 10; count++) await second();
   t.equal(networks.notifies(), true, 'it was asked again');
-  t.same([looks, told], [FAMILIES, []], 'something may have come before');
+  t.same([looks, reported], [FAMILIES, []], 'something may have come before');
   stirred = true;
   hns.addNetwork('other');
   await setImmediate();
   t.match(
-    told,
+    reported,
     FAMILIES.map((family) => ({ families: [family], missed: false })),
   );
-  told.length = 0;
+  reported.length = 0;
   fails = true;
   hns.disconnect();
   await setImmediate();
   t.match(
-    told,
+    reported,
     FAMILIES.map((family) => ({ families: [family], missed: true })),
   );
   t.equal(networks.notifies(), false);
@@ -186,12 +186,12 @@ t.test('HNS tells of networks', async (t) => {
   fails = false;
   await second();
   await second();
-  told.length = 0;
+  reported.length = 0;
   hns.disconnect();
   await setImmediate();
   hns.addNetwork('another');
   await setImmediate();
-  t.equal(told.filter(({ missed }) => !missed).length, 2 * FAMILIES.length, 'it was asked again by itself');
+  t.equal(reported.filter(({ missed }) => !missed).length, 2 * FAMILIES.length, 'it was asked again by itself');
   end();
   t.equal(networks.notifies(), false, 'nobody wants to know any more');
 });

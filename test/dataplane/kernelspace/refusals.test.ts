@@ -11,7 +11,7 @@ t.test('an HNS that does not know how to modify is not asked twice', async (t) =
   const rig = await started([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.2')]);
   rig.kernel.hns.version = { major: 13, minor: 0 };
   rig.commit([pods('web', '10.0.1.1'), pods('two', '10.0.1.1')]);
-  t.same(await rig.told(() => rig.sync()), [
+  t.same(await rig.reported(() => rig.sync()), [
     ...Array<string>(2).fill('modify loadBalancer'),
     ...Array<readonly string[]>(2).fill(['delete loadBalancer', 'create loadBalancer']).flat(),
     'delete endpoint',
@@ -64,14 +64,14 @@ t.test('an endpoint that HNS does not let go is told, tried again, and found by 
   t.match(quarantined, [{ frontend: 'endpoint 10.0.1.2', reason: /HCN_E_ENTITY_HAS_REFERENCES/, retryAt: 1000 }]);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
   rig.now = 1000;
-  t.same(await rig.told(() => rig.sync()), ['delete endpoint']);
+  t.same(await rig.reported(() => rig.sync()), ['delete endpoint']);
   t.equal(hns.endpoints.size, 1);
   refuse();
   rig.commit([], [REF]);
   await rig.sync();
   t.same([hns.loadBalancers.size, hns.endpoints.size], [0, 1]);
   rig.restart();
-  t.same([await rig.told(() => rig.sync()), hns.endpoints.size], [['delete endpoint'], 0]);
+  t.same([await rig.reported(() => rig.sync()), hns.endpoints.size], [['delete endpoint'], 0]);
 });
 
 t.test('what one family fails at the other does not know of', async (t) => {
@@ -89,7 +89,7 @@ t.test('what one family fails at the other does not know of', async (t) => {
   }
   world.hns.faults.planned.push('refuse');
   await t.rejects(ipv4.sync(), /RPC_S_CALL_FAILED/);
-  t.same(await ipv6.told(() => ipv6.sync()), ['delete loadBalancer', 'delete endpoint']);
+  t.same(await ipv6.reported(() => ipv6.sync()), ['delete loadBalancer', 'delete endpoint']);
   await ipv4.sync();
   t.same([world.hns.loadBalancers.size, world.hns.endpoints.size], [0, 0]);
 });

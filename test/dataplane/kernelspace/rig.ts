@@ -84,7 +84,7 @@ export class Rig extends FamilyRig<HnsWorld, FamilyDataplane> {
   }
 
   /** The same without ids and settings. */
-  async told(work: () => Promise<unknown>): Promise<readonly string[]> {
+  async reported(work: () => Promise<unknown>): Promise<readonly string[]> {
     const lines = await this.during(work);
     return lines.map((line) => line.replace(/^hns (\w+ \w+) .*$/, '$1'));
   }

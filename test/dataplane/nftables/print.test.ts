@@ -66,11 +66,11 @@ t.test('verdicts with their comments, ranges, what a table begins with, and sets
 
 t.test('everything that is sent is told before', async (t) => {
   const rig = new Rig();
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   rig.dataplane = nftablesDataplane(rig.kernel, 'IPv4', new Generation(rig.kernel), (transaction) =>
-    told.push(transaction),
+    reported.push(transaction),
   );
   rig.commit([...NODE_ROWS, WEB, endpoints('10.1.0.1')]);
   const sent = await rig.during(() => rig.sync());
-  t.same(told, sent);
+  t.same(reported, sent);
 });

@@ -202,8 +202,8 @@ t.test(
     t.notMatch(lines.join('\n'), 'retry 5s', 'nothing is said of a frontend without endpoints');
     rig.commit([slice('other', [{ address: '10.0.2.1', node: 'other' }], { ports: PORTS })]);
     await rig.sync();
-    const said = (await rig.dataplane.dump(rig.table)).filter((line) => line.includes(' retry '));
-    t.same(said, [
+    const reported = (await rig.dataplane.dump(rig.table)).filter((line) => line.includes(' retry '));
+    t.same(reported, [
       'IPv4 frontend 10.96.0.11:53/UDP retry off',
       'IPv4 frontend 10.96.0.11:80/TCP retry 5s',
       'IPv4 frontend nodeport:30081/TCP retry 5s',

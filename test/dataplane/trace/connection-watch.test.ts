@@ -51,14 +51,14 @@ t.test('reports that wait behind a busy process are read before a packet is call
 });
 
 t.test('a packet that came to no end is waited for longer than one whose end is known', async (t) => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const follow = async (what: string, ...events: readonly NftTraceEvent[]): Promise<void> => {
     const watch = new ConnectionWatch(new PassageReader(OWN, () => null), OWN);
     watch.read(events);
     await watch.next(10_000);
     watch.close();
-    told.push(what);
+    reported.push(what);
   };
   await Promise.all([follow('no end', begun), follow('dropped', begun, dropped)]);
-  t.strictSame(told, ['dropped', 'no end']);
+  t.strictSame(reported, ['dropped', 'no end']);
 });

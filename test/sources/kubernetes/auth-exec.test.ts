@@ -33,7 +33,7 @@ t.test('token, arguments, environment, what the plugin is told', async (t) => {
   t.equal(await fetchText(connection), '200 ok');
   t.equal(server.last.headers.authorization, 'Bearer given');
   t.equal(plugin.read('said'), 'extra get a b\n');
-  t.same(plugin.told, { kind: 'ExecCredential', apiVersion: V1, spec: { interactive: false } });
+  t.same(plugin.input, { kind: 'ExecCredential', apiVersion: V1, spec: { interactive: false } });
   await fetchText(connection);
   t.equal(plugin.runs, 1, 'kept for as long as it does not expire');
 });
@@ -45,9 +45,9 @@ t.test('cluster information', async (t) => {
     { name: 'client.authentication.k8s.io/exec', extension: { audience: 'us', list: [1] } },
   ];
   const exec = { apiVersion: V1BETA1, command: plugin.command, provideClusterInfo: true };
-  const told = { ...cluster, 'tls-server-name': '127.0.0.1', 'disable-compression': true, extensions };
-  await fetchText(await connect(t, { cluster: told, user: { exec } }));
-  t.same(plugin.told, {
+  const reported = { ...cluster, 'tls-server-name': '127.0.0.1', 'disable-compression': true, extensions };
+  await fetchText(await connect(t, { cluster: reported, user: { exec } }));
+  t.same(plugin.input, {
     kind: 'ExecCredential',
     apiVersion: V1BETA1,
     spec: {
@@ -63,7 +63,7 @@ t.test('cluster information', async (t) => {
   });
   const insecure = { server: server.url(), 'insecure-skip-tls-verify': true };
   await fetchText(await connect(t, { cluster: insecure, user: { exec } }));
-  t.match(plugin.told, { spec: { cluster: { server: server.url(), 'insecure-skip-tls-verify': true } } });
+  t.match(plugin.input, { spec: { cluster: { server: server.url(), 'insecure-skip-tls-verify': true } } });
 });
 
 t.test('many requests, one run', async (t) => {
@@ -160,10 +160,10 @@ t.test('a plugin that fails is left alone for a while, and what it says is logge
     await ask();
     t.equal(plugin.runs, runs);
   }
-  const said = log.lines.filter((line) => line.startsWith('error'));
-  t.equal(said.length, 1);
+  const reported = log.lines.filter((line) => line.startsWith('error'));
+  t.equal(reported.length, 1);
   t.match(
-    said[0],
+    reported[0],
     /The credential plugin fails.*exec\.command ".*": failed with exit code 3: …\s+x\\u000ano \\u001b\[31mlogin$/,
   );
   t.notMatch(`${answers.join('')}${log.lines.join('')}`, /secret/, 'never what it printed');
@@ -272,16 +272,16 @@ t.test('a token of the kubeconfig counts first', async (t) => {
 
 t.test('interactivity', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' });
-  const told = async (interactiveMode: string, terminal: boolean): Promise<unknown> => {
+  const reported = async (interactiveMode: string, terminal: boolean): Promise<unknown> => {
     const connection = await plugin.connect(t, { interactiveMode }, { isTerminal: () => terminal });
     await fetchText(connection);
-    return plugin.told;
+    return plugin.input;
   };
-  t.match(await told('Never', true), { spec: { interactive: false } });
-  t.match(await told('IfAvailable', true), { spec: { interactive: true } });
-  t.match(await told('IfAvailable', false), { spec: { interactive: false } });
-  t.match(await told('Always', true), { spec: { interactive: true } });
-  await t.rejects(told('Always', false), {
+  t.match(await reported('Never', true), { spec: { interactive: false } });
+  t.match(await reported('IfAvailable', true), { spec: { interactive: true } });
+  t.match(await reported('IfAvailable', false), { spec: { interactive: false } });
+  t.match(await reported('Always', true), { spec: { interactive: true } });
+  await t.rejects(reported('Always', false), {
     code: 'credentials',
     message: /interactiveMode is Always, but standard input is no terminal/,
   });
@@ -310,24 +310,24 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
     /printed more than 1048576 bytes/,
   );
 
-  const said = async (text: string): Promise<string> => failure(new Plugin(t, cluster).says(text));
-  t.match(await said('secret token'), /printed no ExecCredential: must be a mapping$/);
-  t.match(await said('{"token": "secret'), /printed no ExecCredential: is no YAML/);
-  t.notMatch(await said('{"token": "secret'), /secret/);
+  const reported = async (text: string): Promise<string> => failure(new Plugin(t, cluster).says(text));
+  t.match(await reported('secret token'), /printed no ExecCredential: must be a mapping$/);
+  t.match(await reported('{"token": "secret'), /printed no ExecCredential: is no YAML/);
+  t.notMatch(await reported('{"token": "secret'), /secret/);
   const version = '"apiVersion": "client.authentication.k8s.io/v1"';
   for (const status of ['"secret"', '{ "expirationTimestamp": "secret" }']) {
-    const failure = await said(`{ ${version}, "status": ${status} }`);
+    const failure = await reported(`{ ${version}, "status": ${status} }`);
     t.match(failure, /printed no usable ExecCredential: status/);
     t.notMatch(failure, /secret/);
   }
   for (const text of ['a: *secret', 'a: !secret^ b', 'a: !secret!b c', 'a: !<secret> b']) {
-    const failure = await said(text);
+    const failure = await reported(text);
     t.match(failure, /printed no ExecCredential: is no YAML/);
     t.notMatch(failure, /secret/);
   }
-  t.match(await said(''), /printed no ExecCredential/);
+  t.match(await reported(''), /printed no ExecCredential/);
   const credential = async (status: unknown, apiVersion = V1, kind = 'ExecCredential'): Promise<string> =>
-    said(JSON.stringify({ kind, apiVersion, status }));
+    reported(JSON.stringify({ kind, apiVersion, status }));
   t.match(
     await credential({ token: 'a' }, V1BETA1),
     /apiVersion: ".*v1beta1": must be client\.authentication\.k8s\.io\/v1, as configured/,
@@ -371,11 +371,11 @@ t.test('what the observer hears of the command', async (t) => {
   let now = 0;
   const clock = clockOf(() => now);
   const connection = await connect(t, { cluster, user: { exec } }, { observer, dependencies: { clock } });
-  const heard = async (): Promise<readonly string[]> => {
-    observer.heard.length = 0;
+  const received = async (): Promise<readonly string[]> => {
+    observer.received.length = 0;
     now += 120_000;
     await fetchText(connection).catch(() => undefined);
-    return observer.heard.filter((line) => /^(plugin|certificate)/.test(line));
+    return observer.received.filter((line) => /^(plugin|certificate)/.test(line));
   };
   // Expired at once, so that the command runs for every request that comes late enough.
   const answer = (commonName: string): void => {
@@ -384,14 +384,14 @@ t.test('what the observer hears of the command', async (t) => {
     plugin.answer({ clientCertificateData: certificate, clientKeyData: key, expirationTimestamp });
   };
   answer('one');
-  t.same(await heard(), ['plugin no_error 0', 'certificate ahead true age first']);
+  t.same(await received(), ['plugin no_error 0', 'certificate ahead true age first']);
   answer('two');
-  t.same(await heard(), ['plugin no_error 0', 'certificate ahead true age true']);
-  t.same(await heard(), ['plugin no_error 0'], 'the same certificate again');
+  t.same(await received(), ['plugin no_error 0', 'certificate ahead true age true']);
+  t.same(await received(), ['plugin no_error 0'], 'the same certificate again');
   plugin.says('nonsense');
-  t.same(await heard(), ['plugin client_internal_error 1']);
+  t.same(await received(), ['plugin client_internal_error 1']);
   writeFileSync(plugin.command, '#!/bin/sh\nexit 3\n');
-  t.same(await heard(), ['plugin plugin_execution_error 3']);
+  t.same(await received(), ['plugin plugin_execution_error 3']);
   chmodSync(plugin.command, 0o644);
-  t.same(await heard(), ['plugin plugin_not_found_error 1']);
+  t.same(await received(), ['plugin plugin_not_found_error 1']);
 });

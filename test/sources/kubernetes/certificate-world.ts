@@ -36,7 +36,7 @@ export class CertificateWorld {
   readonly pending: string;
   readonly log = new RecordingLog();
   /** What the observer hears. */
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   lacks: string | null = null;
 
   private constructor(
@@ -91,7 +91,7 @@ export class CertificateWorld {
       log: this.log,
       observer: {
         certificateLacks: (why) => (this.lacks = why),
-        certificateRequested: (result) => this.heard.push(result),
+        certificateRequested: (result) => this.received.push(result),
         certificateEnds: () => undefined,
       },
       ...parts,
@@ -131,7 +131,7 @@ export class CertificateWorld {
     for (const path of paths) rmSync(path, { force: true });
   }
 
-  told(pattern: RegExp): number {
+  reported(pattern: RegExp): number {
     return this.log.lines.filter((line) => pattern.test(line)).length;
   }
 }

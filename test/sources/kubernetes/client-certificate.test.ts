@@ -51,7 +51,7 @@ t.test('without a kubeconfig a certificate is asked for, and requests wait for i
   t.match(await asked, /^200 /);
   t.match(world.server.requests.at(-1), { user: 'system:kube-proxy' });
   t.match(world.server.requests.at(-1)?.headers, { authorization: undefined });
-  t.same([world.lacks, world.heard], [null, ['issued']]);
+  t.same([world.lacks, world.received], [null, ['issued']]);
   t.equal(statSync(world.link).mode & 0o777, 0o600);
   t.match(readlinkSync(world.link), /^kube-proxy-client-\d{4}(-\d\d){5}\.pem$/);
   t.equal(statSync(world.kubeconfig).mode & 0o777, 0o600);
@@ -61,7 +61,7 @@ t.test('without a kubeconfig a certificate is asked for, and requests wait for i
   });
   t.notOk(existsSync(world.pending));
   t.same(readdirSync(join(world.directory, 'pki')).length, 2, 'nothing else is left');
-  t.equal(world.told(/certificate is asked for/), 3, 'why, and twice what it waits for');
+  t.equal(world.reported(/certificate is asked for/), 3, 'why, and twice what it waits for');
 
   const posts = world.posts();
   t.match(await fetchText(await world.connect()), /^200 /);
@@ -126,10 +126,10 @@ t.test('a request that comes to nothing is followed by one with another key', as
     const connection = await world.connect();
     await until(() => world.requests().length === 3, `asked again after ${policy}`);
     t.match(world.lacks, message);
-    t.equal(world.told(message), 1, 'told once');
+    t.equal(world.reported(message), 1, 'told once');
     world.server.signing.policy = 'sign';
     t.match(await fetchText(connection), /^200 /);
-    t.same(world.heard, [how, how, how, 'issued'].slice(-world.heard.length));
+    t.same(world.received, [how, how, how, 'issued'].slice(-world.received.length));
     t.equal(world.lacks, null);
   }
 });
@@ -143,7 +143,7 @@ t.test('what keeps a request from being made is told once, and tried again', asy
     token.lacks,
     /^who wants to make a CertificateSigningRequest is not known to the API server, or not any more \(401\)/,
   );
-  t.equal(token.told(/\(401\)/), 1);
+  t.equal(token.reported(/\(401\)/), 1);
   writeFileSync(token.bootstrap, kubeconfigText({ cluster: token.cluster, user: { token: 'another' } }));
   t.match(await fetchText(connection), /^200 /, 'another token in the file counts');
 
@@ -155,13 +155,13 @@ t.test('what keeps a request from being made is told once, and tried again', asy
     await world.connect();
     await until(() => posted(world) > 3, 'asked again');
     t.match(world.lacks, message);
-    t.equal(world.told(message), 1);
-    t.ok(world.heard.every((result) => result === 'error'));
+    t.equal(world.reported(message), 1);
+    t.ok(world.received.every((result) => result === 'error'));
   }
   const away = await start(t);
   await away.server.stop();
   const late = fetchText(await away.connect());
-  await until(() => away.heard.length > 2, 'tried again');
+  await until(() => away.received.length > 2, 'tried again');
   await away.server.start();
   t.match(await late, /^200 /);
 });
@@ -236,7 +236,7 @@ t.test('before it ends a certificate is renewed, and all goes on with the next o
   await wait(0.69 * HOUR_MS);
   t.equal(world.requests().length, 1, 'not before 70 %');
   await wait(0.21 * HOUR_MS);
-  await until(() => world.heard.length === 2, 'renewed');
+  await until(() => world.received.length === 2, 'renewed');
   t.equal(world.requests().length, 2, 'with a key of its own');
   await ended;
   t.match(await fetchText(connection), /^200 /);
@@ -252,7 +252,7 @@ t.test('before it ends a certificate is renewed, and all goes on with the next o
 
   world.server.signing.policy = 'deny';
   await wait(2 * HOUR_MS);
-  await until(() => world.heard.includes('denied'), 'denied');
+  await until(() => world.received.includes('denied'), 'denied');
   t.match(world.lacks, /was denied/);
   t.equal(
     world.server.requests.filter(({ method }) => method === 'POST').at(-1)?.serial,
@@ -294,7 +294,7 @@ t.test('a certificate that the API server rejects is dropped, and the former sta
   t.equal(certificateIn(world.link), first);
   t.same(files(), [...held, 'kube-proxy-client.key.tmp'].sort());
   t.match(await fetchText(connection), /^200 /);
-  t.equal(world.told(/does not take the certificate/), 2, 'each time once');
+  t.equal(world.reported(/does not take the certificate/), 2, 'each time once');
   const posts = world.posts();
   await pass();
   await until(() => world.posts() > posts, 'asked again');
@@ -313,7 +313,7 @@ t.test('who made a certificate renews it', async (t) => {
   const user = { 'client-certificate': certificateFile, 'client-key': keyFile };
   writeFileSync(world.kubeconfig, kubeconfigText({ cluster: world.cluster, user }));
   await world.connect({}, { isRotated: true });
-  t.equal(world.told(/^warn --rotate-certificates: has no effect/), 1);
+  t.equal(world.reported(/^warn --rotate-certificates: has no effect/), 1);
 });
 
 function certificateIn(path: string): string {

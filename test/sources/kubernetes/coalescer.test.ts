@@ -5,7 +5,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { FakeWorld, serviceAt, settle } from './fake-world.js';
 
 /** What was handed on, as `text@when it came`, and nothing that was seen before. */
-class Heard {
+class Received {
   readonly clock = new FakeClock(0);
   private readonly taken: string[] = [];
   readonly coalescer = new Coalescer(this.clock, (chunk, receivedAt) => {
@@ -31,51 +31,51 @@ class Heard {
 }
 
 t.test('below 400 chunks a second each is handed on as it comes', async (t) => {
-  const heard = new Heard();
+  const received = new Received();
   for (let second = 0; second < 3; second++) {
-    await heard.second(250);
-    heard.push('one');
-    t.strictSame(heard.take(), [`one@${heard.clock.now()}`]);
+    await received.second(250);
+    received.push('one');
+    t.strictSame(received.take(), [`one@${received.clock.now()}`]);
   }
-  t.equal(heard.clock.waiting, 0);
+  t.equal(received.clock.waiting, 0);
 });
 
 t.test('in a flood, what comes within 8 ms goes on together, in order, with the time of the first', async (t) => {
-  const heard = new Heard();
-  await heard.second(500);
-  heard.push('a');
-  await heard.clock.advance(5);
-  heard.push('b');
-  await heard.clock.advance(2);
-  t.strictSame(heard.take(), []);
-  await heard.clock.advance(1);
-  t.strictSame(heard.take(), ['a@1000', 'b@1000']);
-  t.equal(heard.clock.waiting, 0, 'no timer without chunks');
-  heard.push('c');
-  heard.coalescer.flush();
-  t.strictSame(heard.take(), ['c@1008']);
-  t.equal(heard.clock.waiting, 0);
+  const received = new Received();
+  await received.second(500);
+  received.push('a');
+  await received.clock.advance(5);
+  received.push('b');
+  await received.clock.advance(2);
+  t.strictSame(received.take(), []);
+  await received.clock.advance(1);
+  t.strictSame(received.take(), ['a@1000', 'b@1000']);
+  t.equal(received.clock.waiting, 0, 'no timer without chunks');
+  received.push('c');
+  received.coalescer.flush();
+  t.strictSame(received.take(), ['c@1008']);
+  t.equal(received.clock.waiting, 0);
 });
 
 t.test('a flood ends with the first second that is none', async (t) => {
-  const heard = new Heard();
-  await heard.second(500);
-  await heard.second(100);
-  heard.push('a');
-  t.strictSame(heard.take(), ['a@2000']);
+  const received = new Received();
+  await received.second(500);
+  await received.second(100);
+  received.push('a');
+  t.strictSame(received.take(), ['a@2000']);
 });
 
 t.test('a pause ends a flood at once, and a burst before it is none', async (t) => {
-  const heard = new Heard();
-  await heard.second(500);
-  await heard.clock.advance(49);
-  heard.push('a');
-  t.strictSame(heard.take(), ['a@1049']);
-  for (let count = 0; count < 5000; count++) heard.push('.');
-  heard.take();
-  await heard.clock.advance(3000);
-  heard.push('b');
-  t.strictSame(heard.take(), ['b@4049']);
+  const received = new Received();
+  await received.second(500);
+  await received.clock.advance(49);
+  received.push('a');
+  t.strictSame(received.take(), ['a@1049']);
+  for (let count = 0; count < 5000; count++) received.push('.');
+  received.take();
+  await received.clock.advance(3000);
+  received.push('b');
+  t.strictSame(received.take(), ['b@4049']);
 });
 
 /** A watch of Services that has brought 500 changes in a second, so that further ones are held back, and the last version. */

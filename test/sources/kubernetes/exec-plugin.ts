@@ -50,9 +50,9 @@ export class Plugin {
     while (this.runsMore()) await sleep(5);
   }
 
-  get told(): unknown {
-    const told: unknown = JSON.parse(this.read('info'));
-    return told;
+  get input(): unknown {
+    const input: unknown = JSON.parse(this.read('info'));
+    return input;
   }
 
   read(what: 'runs' | 'info' | 'said'): string {

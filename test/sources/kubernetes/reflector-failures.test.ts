@@ -304,8 +304,8 @@ t.test('an invalid object: its last good version stays, nothing is read anew', a
   t.same(world.services.takeCommits(), ['+b']);
   t.ok(world.services.rows.has('default/a'));
   t.match(world.status('services'), { invalid: 1, version: '12', trouble: null });
-  const said = world.log.lines.filter((line) => line.includes('nonsense'));
-  t.equal(said.length, 1);
+  const reported = world.log.lines.filter((line) => line.includes('nonsense'));
+  t.equal(reported.length, 1);
   watch.event('MODIFIED', { ...bad, metadata: { name: 'a', namespace: 'default', resourceVersion: '13' } });
   await settle();
   t.equal(world.log.lines.filter((line) => line.includes('nonsense')).length, 1, 'the same is not said again');
@@ -326,16 +326,20 @@ t.test('an invalid object: its last good version stays, nothing is read anew', a
 t.test('slices that are left out, whole or in part, name their Service', async (t) => {
   const world = new FakeWorld();
   const watch = (await world.request('endpointslices', 1)).open();
-  const said = (name: string, rest: ApiObject, labels: ApiObject = { 'kubernetes.io/service-name': 'web' }): void => {
+  const reported = (
+    name: string,
+    rest: ApiObject,
+    labels: ApiObject = { 'kubernetes.io/service-name': 'web' },
+  ): void => {
     const metadata = { name, namespace: 'shop', resourceVersion: '3', labels };
     const object = { kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', addressType: 'IPv4', metadata, ...rest };
     watch.event('ADDED', object);
   };
-  said('part', { endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['10.0.0.x'] }], ports: [{ port: 80 }] });
-  said('whole', { endpoints: [], ports: [{ port: 70_000 }] });
-  said('names', { addressType: 'FQDN', endpoints: [{ addresses: ['a.example'] }], ports: [] });
-  said('nobody', { endpoints: [], ports: [] }, {});
-  said('good', { endpoints: [{ addresses: ['10.0.0.1'] }], ports: [{ port: 80 }] });
+  reported('part', { endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['10.0.0.x'] }], ports: [{ port: 80 }] });
+  reported('whole', { endpoints: [], ports: [{ port: 70_000 }] });
+  reported('names', { addressType: 'FQDN', endpoints: [{ addresses: ['a.example'] }], ports: [] });
+  reported('nobody', { endpoints: [], ports: [] }, {});
+  reported('good', { endpoints: [{ addresses: ['10.0.0.1'] }], ports: [{ port: 80 }] });
   await settle();
   const found = world.running.holdings.get('endpointslices')?.inventory.leftOut() ?? [];
   t.match(found, [

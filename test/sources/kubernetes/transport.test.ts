@@ -328,7 +328,7 @@ t.test('what the observer hears', async (t) => {
   await server.stop();
   await t.rejects(get(connection));
   const delayed = `GET ${host} delayed true`;
-  t.same(observer.heard, [
+  t.same(observer.received, [
     'transport',
     ...[`GET ${host} sends 0`, `GET ${host} 200`, `GET ${host} gets ${length}`],
     ...[delayed, `GET ${host} sends 0`, `GET ${host} 200`],

@@ -23,7 +23,7 @@ export class Running {
     return this.#text.slice(this.#text.indexOf('\n') + 1);
   }
 
-  async said(what: RegExp): Promise<void> {
+  async reported(what: RegExp): Promise<void> {
     while (!what.test(this.output())) {
       if (this.child.exitCode !== null) throw new Error(`it has ended: ${this.output()}`);
       await delay(20);

@@ -63,12 +63,12 @@ export class Faults {
     readonly element: number | null;
   }): KernelError {
     const nothing = { object: null, index: null, element: null };
-    const said = {
+    const reported = {
       element: place,
       operation: { ...place, object: `elements of operation ${place.index}`, element: null },
       nothing,
     };
-    return new KernelError('EINVAL', 'nft transaction', said[this.names]);
+    return new KernelError('EINVAL', 'nft transaction', reported[this.names]);
   }
 
   next(fault: Fault): void {

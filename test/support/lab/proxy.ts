@@ -272,17 +272,17 @@ export class Proxy {
     by: readonly string[] = this.#options.launcher ?? [],
   ): void {
     const argv = this.#argv();
-    const hear = (text: string): void => {
+    const receive = (text: string): void => {
       this.#log += text;
     };
     if (this.#lab.isHere) {
       if (by.length > 0 || Object.keys(env).length > 0) throw new Error('it is started in this process');
-      this.#process = new RunningHere(argv, hear);
+      this.#process = new RunningHere(argv, receive);
       return;
     }
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     const command = ['env', ...variables, ...by, PROGRAM, ...argv];
-    this.#process = new RunningProcess(this.#lab.spawn('node', command), hear);
+    this.#process = new RunningProcess(this.#lab.spawn('node', command), receive);
   }
 
   /** Waits until the process is healthy and everything written is in the kernel. */

@@ -26,8 +26,8 @@ export interface Running {
 export class RunningProcess implements Running {
   readonly #process: ChildProcess;
 
-  constructor(child: ChildProcessWithoutNullStreams, hear: (text: string) => void) {
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', hear);
+  constructor(child: ChildProcessWithoutNullStreams, receive: (text: string) => void) {
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', receive);
     this.#process = child;
   }
 
@@ -61,9 +61,9 @@ export class RunningHere implements Running {
   end: string | null = null;
   readonly #started: Promise<NodeProxy | null>;
 
-  constructor(argv: readonly string[], hear: (text: string) => void) {
-    this.#started = this.#start(argv, hear).catch((error: unknown) => {
-      hear(`${String(error)}\n`);
+  constructor(argv: readonly string[], receive: (text: string) => void) {
+    this.#started = this.#start(argv, receive).catch((error: unknown) => {
+      receive(`${String(error)}\n`);
       this.end = '1';
       return null;
     });
@@ -82,11 +82,11 @@ export class RunningHere implements Running {
     await (await this.#started)?.reconfigure(loadedRun(argv));
   }
 
-  async #start(argv: readonly string[], hear: (text: string) => void): Promise<NodeProxy> {
+  async #start(argv: readonly string[], receive: (text: string) => void): Promise<NodeProxy> {
     const loaded = loadedRun(argv);
     const { config } = loaded;
     const now = (): number => performance.timeOrigin + performance.now();
-    const log = await createLogger(config.logging, () => ({ write: hear, now, flush: () => undefined }));
+    const log = await createLogger(config.logging, () => ({ write: receive, now, flush: () => undefined }));
     const machine = { host: LINUX_HOST, addon: loadAddon() };
     const mode = await prepareMode(config, machine, LINUX_HOST.families(), log, logTransactions(log));
     const proxy = new NodeProxy({
@@ -97,7 +97,7 @@ export class RunningHere implements Running {
       tracing: null,
       events: await openEvents(config, log),
       onFatal: (error) => {
-        hear(`cannot go on: ${error.message}\n`);
+        receive(`cannot go on: ${error.message}\n`);
         this.end = '1';
       },
     });

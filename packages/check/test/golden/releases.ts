@@ -6,8 +6,8 @@ const WEBHOOK =
   'authorizers: [{type: Webhook, name: w, webhook: {authorizedTTL: 5m, cacheAuthorizedRequests: true, cacheUnauthorizedRequests: true, unauthorizedTTL: 30s, timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: InClusterConfig}}}]';
 
 function tooNew(apiVersion: string, kind: string, since: number, body = ''): Golden {
-  const said = `error: ${kind}.apiVersion: "${apiVersion}": is there since Kubernetes 1.${since} only`;
-  return { apiVersion, kind, release: since - 1, right: [], wrong: [[body, said]] };
+  const reported = `error: ${kind}.apiVersion: "${apiVersion}": is there since Kubernetes 1.${since} only`;
+  return { apiVersion, kind, release: since - 1, right: [], wrong: [[body, reported]] };
 }
 
 /** What releases before have not yet, or have no more of. */
