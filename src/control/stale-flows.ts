@@ -121,7 +121,7 @@ export class StaleFlows {
     }
     const gone = new Set(dataplane.goneFlows());
     this.addPending(gone);
-    if (dataplane.retriesAttempts) this.leaveToKernel();
+    if (!dataplane.lacksTimeouts) this.leaveToKernel();
     const attempts = [...this.attempts].filter((key) => !held.has(key));
     if (this.allPending || this.pending.size > 0) {
       if (await this.passPending(conntrack, this.takeAttempts(attempts))) await dataplane.clearGoneFlows(gone);

@@ -154,8 +154,8 @@ export interface FamilyDataplane {
   readonly polls: boolean;
   /** Null: the mode cannot. */
   readonly resets: ConnectionResets | null;
-  /** Whether the kernel ends attempts that nothing was replied to after the time of their frontend (plan/retry.ts). */
-  readonly retriesAttempts: boolean;
+  /** Whether this kernel cannot end unanswered attempts after the time that the plan has for their frontend (plan/retry.ts). */
+  readonly lacksTimeouts: boolean;
   /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. */
   prepare(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;

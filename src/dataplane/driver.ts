@@ -75,8 +75,8 @@ export interface Driver<Listing> {
   readonly notes: FlowNotes | null;
   /** Null: the mode cannot reset connections. */
   readonly resets: ConnectionResets | null;
-  /** See {@link FamilyDataplane.retriesAttempts}. */
-  readonly retriesAttempts: boolean;
+  /** See {@link FamilyDataplane.lacksTimeouts}. Absent: the mode's plans have no such times. */
+  readonly lacksTimeouts?: boolean;
   /** Limitations compared with other modes, or newer kernels; absent: none. */
   readonly limitations?: readonly Limitation[];
   /** When there is something to do although nothing changed; null: never. */

@@ -74,8 +74,8 @@ export class Reconciler<Listing> implements FamilyDataplane {
     return this.driver.resets;
   }
 
-  get retriesAttempts(): boolean {
-    return this.driver.retriesAttempts;
+  get lacksTimeouts(): boolean {
+    return this.driver.lacksTimeouts ?? false;
   }
 
   prepare(): void {

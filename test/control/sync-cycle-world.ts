@@ -41,7 +41,7 @@ class FakeDataplane implements FamilyDataplane {
 
   polls = false;
   resets: ConnectionResets | null = null;
-  retriesAttempts = false;
+  lacksTimeouts = false;
 
   constructor(readonly family: Family) {}
 

@@ -209,15 +209,16 @@ t.test('attempts to endpoints that take no new connections have one pass for man
 });
 
 t.test('attempts that the kernel ends within a second have no pass', async (t) => {
-  for (const [seconds, expected] of [
-    [1, []],
-    [2, ['IPv4 10.96.0.10:80/TCP']],
-    [null, ['IPv4 10.96.0.10:80/TCP']],
+  for (const [seconds, lacksTimeouts, expected] of [
+    [1, false, []],
+    [1, true, ['IPv4 10.96.0.10:80/TCP']],
+    [2, false, ['IPv4 10.96.0.10:80/TCP']],
+    [null, false, ['IPv4 10.96.0.10:80/TCP']],
   ] as const) {
     const made = world({ ...planSettings(), retryTimes: { tcp: seconds, dns: null } });
     const { cycle, conntrack, clock } = made;
     for (const dataplane of Object.values(made.dataplanes))
-      Object.assign(dataplane, { reportsFlows: false, retriesAttempts: true });
+      Object.assign(dataplane, { reportsFlows: false, lacksTimeouts });
     made.upsert(TCP, webSlice('10.244.1.1', '10.244.1.2'));
     await cycle.run({ full: true });
     conntrack.passes.length = 0;
@@ -228,7 +229,7 @@ t.test('attempts that the kernel ends within a second have no pass', async (t) =
     t.same(
       conntrack.passes.filter((pass) => pass.startsWith('IPv4')),
       expected,
-      `retried after ${seconds ?? 'no'} s`,
+      `retried after ${seconds ?? 'no'} s, ${lacksTimeouts ? 'without' : 'with'} timeouts`,
     );
   }
 });

@@ -46,8 +46,8 @@ class Reported implements FamilyDataplane {
     this.resets = dataplane.resets;
   }
 
-  get retriesAttempts(): boolean {
-    return this.dataplane.retriesAttempts;
+  get lacksTimeouts(): boolean {
+    return this.dataplane.lacksTimeouts;
   }
 
   async apply(table: ForwardingTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {

@@ -48,7 +48,6 @@ export class IptablesDriver implements Driver<Chains> {
   readonly replaces = true;
   readonly notes = null;
   readonly resets = null;
-  readonly retriesAttempts = false;
   readonly dueAt = null;
   private settings: ModeSettings = { dropInvalid: false, countsPackets: false, retries: false };
   /** Null before the first plan. */
@@ -77,6 +76,10 @@ export class IptablesDriver implements Driver<Chains> {
     this.tables = new Tables({ ...options, addon: counted(options) });
     this.groups = new ServiceGroups(options.now);
     this.chains = new ChainLedger(options.now);
+  }
+
+  get lacksTimeouts(): boolean {
+    return this.options.policies.isLacking;
   }
 
   get limitations(): readonly Limitation[] {

@@ -67,7 +67,6 @@ export class IpvsDriver implements Driver<Look> {
   readonly replaces = false;
   readonly notes = null;
   readonly resets = null;
-  readonly retriesAttempts = false;
   private table: FamilyTable | null = null;
   /** The listing that the delivery under way starts from; null: the kernel is as it acknowledged. */
   private listed: Look | null = null;

@@ -87,7 +87,6 @@ export class KernelspaceDriver implements Driver<Look> {
   readonly replaces = false;
   readonly notes = null;
   readonly resets = null;
-  readonly retriesAttempts = false;
   private table: FamilyTable | null = null;
   private network: Network | null = null;
   /** Whether HNS had no such network when it was last looked for. */

@@ -138,8 +138,8 @@ class NftablesDriver implements Driver<ListedTable> {
     };
   }
 
-  get retriesAttempts(): boolean {
-    return !this.timeouts.isLacking;
+  get lacksTimeouts(): boolean {
+    return this.timeouts.isLacking;
   }
 
   get limitations(): readonly Limitation[] {

@@ -2,7 +2,11 @@ import t from 'tap';
 import { BUILT_IN_TIMEOUTS, NO_RETRIES, type RetryTimes } from '../../../src/base/conntrack-timeouts.js';
 import { POLICY_NAME } from '../../../src/dataplane/iptables/names.js';
 import { policyName } from '../../../src/dataplane/iptables/policy-names.js';
+import { StaleFlows } from '../../../src/control/stale-flows.js';
+import { CycleObservers } from '../../../src/observe/cycle-observer.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { RecordingLog } from '../../support/recording-log.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
@@ -239,6 +243,42 @@ t.test('a kernel short of memory is asked again', async (t) => {
   kernel.policyFault = null;
   t.match(await rig.sync(), { limitations: [{ of: 'mode' }] });
   t.same(policies(rig), ['Kt01', 'Ku02']);
+});
+
+t.test('attempts that a policy ends within a second have no pass over conntrack', async (t) => {
+  const passed = ['10.96.0.10:80/TCP', 'nodeport:30080/TCP'];
+  for (const [what, tcp, kernel, expected] of [
+    ['within a second', 1, new FakeIptables(), []],
+    ['later', 2, new FakeIptables(), passed],
+    ['without policies', 1, Object.assign(new FakeIptables(), { policies: null }), passed],
+  ] as const) {
+    const rig = await started(kernel, { tcp, dns: null });
+    const clock = new FakeClock();
+    const passes: (readonly string[])[] = [];
+    const flows = new StaleFlows({
+      table: rig.table,
+      conntrack: {
+        reconcile: ({ changed }) => {
+          passes.push([...changed].sort());
+          return Promise.resolve({ flows: 0, deleted: 0, errors: [] });
+        },
+      },
+      localAddresses: () => [],
+      observers: new CycleObservers(),
+      log: new RecordingLog(),
+      clock,
+      onDue: () => undefined,
+    });
+    rig.commit([slice('web', [{ address: '10.0.1.2', node: 'me' }], { ports: TARGETS })]);
+    rig.plan();
+    const change = rig.table.takeChange();
+    t.ok(change.attempts.size > 0, 'an endpoint has gone');
+    flows.changed(change);
+    await rig.dataplane.apply(rig.table, change, { full: false });
+    await clock.advance(100);
+    await flows.reconcile(rig.dataplane);
+    t.same(passes.flat(), expected, what);
+  }
 });
 
 t.test('names of policies have four characters, as many as a listed rule has', (t) => {

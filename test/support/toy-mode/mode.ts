@@ -78,7 +78,6 @@ export class ToyDriver implements Driver<ToyTable | null> {
   readonly replaces = false;
   readonly dueAt = null;
   readonly resets = null;
-  readonly retriesAttempts = false;
   readonly notes: FlowNotes = {
     keys: () => this.held?.gone ?? [],
     remove: async (keys) => {
