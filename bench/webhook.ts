@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { balancer, external, recorded } from '../packages/webhook/test/recorded.js';
+import { loadBalancer, external, recorded } from '../packages/webhook/test/recorded.js';
 import { kubeconfigText } from '../test/sources/kubernetes/connect.js';
 import { serviceObject, type ApiObject } from '../test/support/api-objects.js';
 import { ApiServer } from '../test/support/api-server/server.js';
@@ -158,7 +158,7 @@ async function startWebhook(folder: string, authority: Authority): Promise<reado
   for (let index = 0; index < services; index++) {
     const place = `${index >> 8}.${index & 255}`;
     const spec = { clusterIP: `10.96.${place}`, type: 'LoadBalancer', externalIPs: [`198.18.${place}`] };
-    server.put(serviceObject(`s-${index}`, spec, balancer(`198.19.${place}`)));
+    server.put(serviceObject(`s-${index}`, spec, loadBalancer(`198.19.${place}`)));
   }
   await server.start();
   const trust = Buffer.from(authority.own.certificate).toString('base64');
@@ -192,7 +192,7 @@ async function main(): Promise<void> {
   const texts = [
     recorded('create'),
     recorded('update'),
-    recorded('status', { object: balancer('127.0.0.1') }),
+    recorded('status', { object: loadBalancer('127.0.0.1') }),
     recorded('create', { object: external('198.18.0.7') }),
   ].map((review) => JSON.stringify(review));
   const measured = async (): Promise<object> => {

@@ -67,7 +67,7 @@ export function printService(service: ServiceDetail): readonly string[] {
     texts.map((text, index) => `${(index === 0 ? title : '').padEnd(12)}${text}`);
   const addresses = [
     ...service.clusterIPs.map((address) => `${address}, cluster IP`),
-    ...service.balancer.map(
+    ...service.loadBalancer.map(
       ({ address, mode }) => `${address}, load balancer${mode === 'Proxy' ? ' (left to it)' : ''}`,
     ),
     ...service.externalIPs.map((address) => `${address}, external IP`),

@@ -91,7 +91,7 @@ export function selftestRows(
     healthCheckNodePort: 0,
     connectRetry: null,
     udpRetry: null,
-    balancerFlags: 0,
+    loadBalancerFlags: 0,
     endingConnections: null,
     ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: SELFTEST_PORT, nodePort })),
   };

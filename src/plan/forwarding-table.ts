@@ -419,7 +419,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
     one.retrySeconds === other.retrySeconds &&
-    one.balancerFlags === other.balancerFlags &&
+    one.loadBalancerFlags === other.loadBalancerFlags &&
     sameBalance(one.balance ?? null, other.balance ?? null) &&
     sameClientKeys(one.clientKeys, other.clientKeys) &&
     sameList(one.endpoints, other.endpoints) &&

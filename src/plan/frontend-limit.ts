@@ -6,7 +6,7 @@ import type { EndpointSliceRow, ServicePortRow } from '../state/rows.js';
 interface AskedFrontends {
   readonly ports: readonly Pick<ServicePortRow, 'nodePort'>[];
   /** Addresses of load balancers, then external ones, each once and none of them the cluster IP. */
-  readonly balancerAddresses: readonly IPAddress[];
+  readonly loadBalancerAddresses: readonly IPAddress[];
   readonly externalIPs: readonly IPAddress[];
   /** The source ranges of the load balancer addresses. */
   readonly sourceRanges: number;
@@ -18,7 +18,7 @@ interface AskedFrontends {
 export interface KeptOfPort {
   readonly clusterIP: boolean;
   readonly nodePort: boolean;
-  readonly balancerAddresses: number;
+  readonly loadBalancerAddresses: number;
   readonly externalIPs: number;
 }
 
@@ -32,11 +32,11 @@ export class FrontendLimit {
   readonly asked: number;
   readonly kept: number;
   private readonly nodePortRanks: readonly number[];
-  private readonly keptOf: Readonly<Record<'clusterIP' | 'nodePort' | 'balancer' | 'external', number>>;
+  private readonly keptOf: Readonly<Record<'clusterIP' | 'nodePort' | 'loadBalancer' | 'external', number>>;
   private readonly portCount: number;
 
   constructor(asked: AskedFrontends, limits: ServiceLimits) {
-    const { ports, balancerAddresses, externalIPs, sourceRanges, endpoints } = asked;
+    const { ports, loadBalancerAddresses, externalIPs, sourceRanges, endpoints } = asked;
     let nodePorts = 0;
     this.nodePortRanks = ports.map(({ nodePort }) => (nodePort === 0 ? -1 : nodePorts++));
     this.portCount = ports.length;
@@ -51,22 +51,22 @@ export class FrontendLimit {
     this.keptOf = {
       clusterIP: take(ports.length, endpoints),
       nodePort: take(nodePorts, endpoints),
-      balancer: take(ports.length * balancerAddresses.length, endpoints + sourceRanges),
+      loadBalancer: take(ports.length * loadBalancerAddresses.length, endpoints + sourceRanges),
       external: take(ports.length * externalIPs.length, endpoints),
     };
-    this.asked = ports.length * (1 + balancerAddresses.length + externalIPs.length) + nodePorts;
+    this.asked = ports.length * (1 + loadBalancerAddresses.length + externalIPs.length) + nodePorts;
     this.kept = Object.values(this.keptOf).reduce((sum, count) => sum + count, 0);
   }
 
   /** @param index of the port in the Service. */
   ofPort(index: number): KeptOfPort {
-    const { clusterIP, nodePort, balancer, external } = this.keptOf;
+    const { clusterIP, nodePort, loadBalancer, external } = this.keptOf;
     const rank = this.nodePortRanks[index] ?? -1;
     const addresses = (count: number): number => Math.ceil((count - index) / this.portCount);
     return {
       clusterIP: index < clusterIP,
       nodePort: rank >= 0 && rank < nodePort,
-      balancerAddresses: Math.max(0, addresses(balancer)),
+      loadBalancerAddresses: Math.max(0, addresses(loadBalancer)),
       externalIPs: Math.max(0, addresses(external)),
     };
   }

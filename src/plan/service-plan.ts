@@ -103,8 +103,8 @@ function nameOf(key: ObjectKey, port: ServicePortRow): string {
   return port.name === '' ? key : [key, port.name].join(':');
 }
 
-function keepsDestination({ balancerFlags }: Pick<ServiceRow, 'balancerFlags'>): boolean {
-  return (balancerFlags & KEEPS_DESTINATION) !== 0;
+function keepsDestination({ loadBalancerFlags }: Pick<ServiceRow, 'loadBalancerFlags'>): boolean {
+  return (loadBalancerFlags & KEEPS_DESTINATION) !== 0;
 }
 
 /**
@@ -115,7 +115,7 @@ export function hasLocalAlone(
   { balancesOnly }: ModeTraits,
   kind: FrontendKind,
   isLocal: boolean,
-  service: Pick<ServiceRow, 'balancerFlags'>,
+  service: Pick<ServiceRow, 'loadBalancerFlags'>,
 ): boolean {
   return balancesOnly && (isLocal || (kind !== 'ExternalIP' && keepsDestination(service)));
 }
@@ -160,8 +160,8 @@ class ServicePlanner {
    * source ranges, which must not be lost.
    */
   private readonly externalIPs: readonly IPAddress[];
-  private readonly balancerAddresses: readonly IPAddress[];
-  private readonly balancerSources: readonly IPPrefix[] | null;
+  private readonly loadBalancerAddresses: readonly IPAddress[];
+  private readonly loadBalancerSources: readonly IPPrefix[] | null;
   private readonly limit: FrontendLimit;
 
   constructor(
@@ -178,19 +178,19 @@ class ServicePlanner {
     const taken = new Set<IPAddress>([clusterIP]);
     const isNew = (address: IPAddress): boolean =>
       familyOf(address) === family && taken.size !== taken.add(address).size;
-    this.balancerAddresses = service.loadBalancerIngress
+    this.loadBalancerAddresses = service.loadBalancerIngress
       .filter(({ ipMode, address }) => ipMode === 'VIP' && isNew(address))
       .map(({ address }) => address);
     this.externalIPs = settings.allowExternalIPs ? service.externalIPs.filter(isNew) : [];
     const ranges = service.loadBalancerSourceRanges;
-    this.balancerSources = admittedSources(family, ranges, this.balancerAddresses, node);
+    this.loadBalancerSources = admittedSources(family, ranges, this.loadBalancerAddresses, node);
     this.limit = new FrontendLimit(
       {
         ports: service.ports,
-        balancerAddresses: this.balancerAddresses,
+        loadBalancerAddresses: this.loadBalancerAddresses,
         externalIPs: this.externalIPs,
         // Some nodes add the load balancer's own addresses.
-        sourceRanges: ranges.length === 0 ? 0 : ranges.length + this.balancerAddresses.length,
+        sourceRanges: ranges.length === 0 ? 0 : ranges.length + this.loadBalancerAddresses.length,
         endpoints: endpointWeight(family, slices),
       },
       settings.limits,
@@ -200,8 +200,8 @@ class ServicePlanner {
   /** Which of its frontends the port at this index keeps; null: none. */
   kept(index: number): KeptOfPort | null {
     const kept = this.limit.ofPort(index);
-    const { clusterIP, nodePort, balancerAddresses, externalIPs } = kept;
-    return clusterIP || nodePort || balancerAddresses + externalIPs > 0 ? kept : null;
+    const { clusterIP, nodePort, loadBalancerAddresses, externalIPs } = kept;
+    return clusterIP || nodePort || loadBalancerAddresses + externalIPs > 0 ? kept : null;
   }
 
   /** Requests of the Service that are not met, independent of the port. */
@@ -219,7 +219,7 @@ class ServicePlanner {
   /** That source ranges are given, and none of this family (behaviour SV-06). */
   private openToAll(): readonly ServiceLimitation[] {
     const { loadBalancerSourceRanges: ranges } = this.service;
-    const isRanged = ranges.length > 0 && this.balancerAddresses.length > 0;
+    const isRanged = ranges.length > 0 && this.loadBalancerAddresses.length > 0;
     if (!isRanged || this.settings.traits.balancesOnly) return [];
     if (ranges.some((range) => familyOf(range) === this.family)) return [];
     const text = printNoRange(this.family);
@@ -280,7 +280,7 @@ class ServicePlanner {
     return {
       internalLocal: internal,
       externalLocal: external,
-      accessible: port.nodePort !== 0 || this.balancerAddresses.length > 0 || this.externalIPs.length > 0,
+      accessible: port.nodePort !== 0 || this.loadBalancerAddresses.length > 0 || this.externalIPs.length > 0,
     };
   }
 
@@ -312,7 +312,7 @@ class ServicePlanner {
         localEndpoints: policies.externalLocal ? selection.local : null,
         masquerade: policies.externalLocal ? 'node' : 'always',
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
-        sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.balancerSources : null,
+        sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.loadBalancerSources : null,
         clientKeys,
         ...lasting,
         balance,
@@ -332,11 +332,11 @@ class ServicePlanner {
         ...lasting,
         balance,
       });
-    const balancers = this.balancerAddresses.slice(0, kept.balancerAddresses);
+    const loadBalancers = this.loadBalancerAddresses.slice(0, kept.loadBalancerAddresses);
     const externals = this.externalIPs.slice(0, kept.externalIPs);
     return [
       ...(kept.clusterIP ? [internal()] : []),
-      ...balancers.map((address) => external('LoadBalancer', address)),
+      ...loadBalancers.map((address) => external('LoadBalancer', address)),
       ...externals.map((address) => external('ExternalIP', address)),
       ...(kept.nodePort ? [external('NodePort', null)] : []),
     ];
@@ -358,7 +358,7 @@ class ServicePlanner {
   ): ClientKeys | null {
     if (this.service.affinitySeconds === null) return null;
     const internal = frontendKey(this.clusterIP, port.port, port.protocol);
-    const address = this.balancerAddresses[0] ?? this.externalIPs[0] ?? null;
+    const address = this.loadBalancerAddresses[0] ?? this.externalIPs[0] ?? null;
     if (address === null && port.nodePort === 0) return null;
     const first = frontendKey(address, address === null ? port.nodePort : port.port, port.protocol);
     if (!internalLocal && !externalLocal) return { cluster: internal, local: null };
@@ -374,7 +374,7 @@ class ServicePlanner {
   private lasting(port: ServicePortRow, { cluster }: Selection): Lasting {
     const candidates = collect(this.family, port, this.slices);
     const all = pack(this.family, candidates);
-    const draining = this.balancerAddresses.length === 0 ? [] : candidates.filter((each) => !has(each, SERVING));
+    const draining = this.loadBalancerAddresses.length === 0 ? [] : candidates.filter((each) => !has(each, SERVING));
     return {
       flowEndpoints: all.equals(cluster) ? cluster : all,
       draining: draining.length === 0 ? null : pack(this.family, draining),
@@ -408,7 +408,7 @@ class ServicePlanner {
       masquerade: handling.masquerade,
       whenEmpty: handling.whenEmpty,
       sourceRanges: handling.sourceRanges,
-      balancerFlags: this.settings.traits.balancesOnly ? this.service.balancerFlags : 0,
+      loadBalancerFlags: this.settings.traits.balancesOnly ? this.service.loadBalancerFlags : 0,
       balance: handling.balance?.of(handling.endpoints, handling.localEndpoints) ?? null,
     };
   }

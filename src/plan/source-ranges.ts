@@ -20,14 +20,14 @@ import { anyContains, type NodeFacts } from './facts.js';
 export function admittedSources(
   family: Family,
   ranges: readonly IPPrefix[],
-  balancerAddresses: readonly IPAddress[],
+  loadBalancerAddresses: readonly IPAddress[],
   node: NodeFacts,
 ): readonly IPPrefix[] | null {
   const own = ranges.filter((range) => familyOf(range) === family);
   if (own.length === 0 || own.some((range) => prefixLength(range) === 0)) return null;
   const nodeAddress = node.addresses[family];
   const isInside = nodeAddress !== null && anyContains(own, nodeAddress);
-  return disjoint(isInside ? [...own, ...balancerAddresses.map(hostPrefix)] : own);
+  return disjoint(isInside ? [...own, ...loadBalancerAddresses.map(hostPrefix)] : own);
 }
 
 /**

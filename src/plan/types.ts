@@ -59,7 +59,7 @@ export interface FrontendPlan {
    */
   readonly draining?: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
-  readonly balancerFlags: number;
+  readonly loadBalancerFlags: number;
   /** How connections are shared among the endpoints; null or absent: equally, by chance. */
   readonly balance?: Balance | null;
 }

@@ -92,9 +92,9 @@ export interface ServiceDetail {
   readonly nothing: string | null;
   readonly clusterIPs: readonly string[];
   readonly externalIPs: readonly string[];
-  /** `Proxy`: the balancer sends to node ports, so the address is not forwarded here. */
-  readonly balancer: readonly { readonly address: string; readonly mode: 'VIP' | 'Proxy' }[];
-  /** Admitted to the balancer's addresses; empty: all are. */
+  /** `Proxy`: the load balancer sends to node ports, so the address is not forwarded here. */
+  readonly loadBalancer: readonly { readonly address: string; readonly mode: 'VIP' | 'Proxy' }[];
+  /** Admitted to the load balancer's addresses; empty: all are. */
   readonly sourceRanges: readonly string[];
   readonly policies: { readonly internal: 'Cluster' | 'Local'; readonly external: 'Cluster' | 'Local' };
   /** ClientIP affinity in seconds; null: none. */

@@ -49,7 +49,7 @@ export interface ServiceRow {
   readonly connectRetry: number | null;
   readonly udpRetry: number | null;
   /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */
-  readonly balancerFlags: number;
+  readonly loadBalancerFlags: number;
   /** What annotations set for how connections are shared among endpoints; absent: nothing. */
   readonly balance?: BalanceRow;
   /** What annotations ask for connections to endpoints that go; null: nothing, which is what most Services have. */
@@ -84,7 +84,7 @@ export interface EndingConnectionsRow {
   readonly unreadable: readonly string[];
 }
 
-/** Bits of {@link ServiceRow.balancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */
+/** Bits of {@link ServiceRow.loadBalancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */
 export const KEEPS_DESTINATION = 1;
 /** What there is is never changed in place. */
 export const REPLACED_WHOLE = 2;

@@ -34,7 +34,7 @@ function slow(): ReturnType<typeof world> {
   return made;
 }
 
-/** TimeBudget of the event loop that others have until the promise settles. */
+/** Turns of the event loop that other work gets until the promise settles. */
 async function turnsUntil(promise: Promise<unknown>): Promise<number> {
   const state = { ended: false };
   const noteEnd = (): void => void (state.ended = true);

@@ -115,7 +115,7 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     sourceRanges: null,
     flowEndpoints: protocol === 'TCP' ? null : text.kept === undefined ? list : endpoints(family, text.kept),
     retrySeconds: null,
-    balancerFlags: 0,
+    loadBalancerFlags: 0,
   };
 }
 

@@ -17,10 +17,10 @@ const KINDS: readonly ((octets: string, number: number) => ServiceText)[] = [
   () => ({}),
   (octets, number) => ({ externalIPs: [`192.1.${octets}`], affinitySeconds: 60 + number }),
   (_, number) => ({ type: 'NodePort', ports: [{ port: 80, nodePort: 30_000 + (number % 2500) }], affinitySeconds: 60 }),
-  (octets) => ({ type: 'LoadBalancer', balancer: [`192.2.${octets}`], sourceRanges: [`10.${octets}.0/24`] }),
+  (octets) => ({ type: 'LoadBalancer', loadBalancer: [`192.2.${octets}`], sourceRanges: [`10.${octets}.0/24`] }),
   (octets, number) => ({
     type: 'LoadBalancer',
-    balancer: [`192.3.${octets}`],
+    loadBalancer: [`192.3.${octets}`],
     externalTrafficPolicy: 'Local',
     ports: [{ port: 80, nodePort: 30_000 + (number % 2500) }],
     affinitySeconds: 60,

@@ -103,9 +103,9 @@ t.test('Calico with VXLAN: its network, and the endpoint Calico_ep', async (t) =
 
 t.test('EKS: a network whose name differs from node to node, and no source', async (t) => {
   const one = new PluginNode(['nat', { Type: 'NAT' }], ['vpcbr8f3a', { Type: 'L2Bridge' }]);
-  const balancer = await one.sync(configOf('windows-eks'));
-  t.match(balancer, { FrontendVIPs: ['10.96.0.10'] });
-  t.equal(balancer?.SourceVIP, undefined);
+  const loadBalancer = await one.sync(configOf('windows-eks'));
+  t.match(loadBalancer, { FrontendVIPs: ['10.96.0.10'] });
+  t.equal(loadBalancer?.SourceVIP, undefined);
 });
 
 t.test('of several networks that fit none is taken', async (t) => {

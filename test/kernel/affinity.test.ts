@@ -179,35 +179,35 @@ t.test('switched off, on, and to another timeout', async (t) => {
 
 t.test('with policy Local, endpoints of the host network, and terminating ones', async (t) => {
   const lab = await laboratory(t);
-  const balancer = endpoint(IPV4.loadBalancerIP(3), 80);
+  const loadBalancer = endpoint(IPV4.loadBalancerIP(3), 80);
   const local = (endpoints: readonly (PodEndpoint | (typeof PODS)[number])[]) =>
     sticky(LONG, { externalTrafficPolicy: 'Local', endpoints });
   const proxy = await Proxy.start(t, lab, { objects: local(PODS) });
-  const name = await theOne(lab, { from: 'client', to: balancer });
+  const name = await theOne(lab, { from: 'client', to: loadBalancer });
   t.match(name, /^pod-[abc]$/, 'a local endpoint, always the same');
-  t.equal(await theOne(lab, { from: 'client', to: balancer }), name);
-  const inside = await theOne(lab, { from: 'pod-b', to: balancer });
+  t.equal(await theOne(lab, { from: 'client', to: loadBalancer }), name);
+  const inside = await theOne(lab, { from: 'pod-b', to: loadBalancer });
   t.match(inside, /^[a-z-]+$/, 'a pod uses any endpoint, always the same');
   const others = PODS.filter((pod) => pod !== name);
   await proxy.apply(local(others));
-  const moved = await theOne(lab, { from: 'client', to: balancer });
+  const moved = await theOne(lab, { from: 'client', to: loadBalancer });
   t.match(moved, /^pod-[abc]$/);
   t.not(moved, name, 'moved when its endpoint went');
   await proxy.apply(local(others.filter((pod) => !pod.startsWith('pod'))));
   t.equal(
-    await theOne(lab, { from: 'client', to: balancer, timeoutMs: 250 }, 2),
+    await theOne(lab, { from: 'client', to: loadBalancer, timeoutMs: 250 }, 2),
     'timeout',
     'VD-09: remote endpoints only',
   );
   await proxy.apply(local(PODS));
-  t.match(await theOne(lab, { from: 'client', to: balancer }), /^pod-[abc]$/, 'local endpoints come back');
+  t.match(await theOne(lab, { from: 'client', to: loadBalancer }), /^pod-[abc]$/, 'local endpoints come back');
 
-  const draining = await theOne(lab, { from: 'client', to: balancer });
+  const draining = await theOne(lab, { from: 'client', to: loadBalancer });
   await proxy.apply(
     local(PODS.map((pod) => (pod === draining ? { pod, ready: false, serving: true, terminating: true } : { pod }))),
   );
   t.not(
-    await theOne(lab, { from: 'client', to: balancer }),
+    await theOne(lab, { from: 'client', to: loadBalancer }),
     draining,
     'SV-23: a terminating endpoint is left while others are ready',
   );
@@ -217,7 +217,7 @@ t.test('with policy Local, endpoints of the host network, and terminating ones',
     sticky(LONG, { endpoints: [{ pod: 'node' }, { pod: 'pod-a' }, { pod: 'pod-b' }, { pod: 'remote-a' }] }),
   );
   for (const { from } of CLIENTS) {
-    for (const to of [CLUSTER_IP, balancer, IPV4.nodePort(30001)]) {
+    for (const to of [CLUSTER_IP, loadBalancer, IPV4.nodePort(30001)]) {
       t.match(
         await theOne(lab, { from, to }, enough(30)),
         /^[a-z-]+$/,
@@ -319,9 +319,9 @@ t.test('SV-23: an endpoint that is in one list only is kept by that alone', wher
 
 t.test('E-72: the external policy is switched under affinity', async (t) => {
   const lab = await laboratory(t);
-  const balancer = endpoint(IPV4.loadBalancerIP(3), 80);
+  const loadBalancer = endpoint(IPV4.loadBalancerIP(3), 80);
   const senders = [{ from: 'client' }, { from: 'blocked' }, { from: 'remote-node' }] as const;
-  const targets = [balancer, IPV4.nodePort(30001), endpoint(IPV4.externalIP(11), 80)];
+  const targets = [loadBalancer, IPV4.nodePort(30001), endpoint(IPV4.externalIP(11), 80)];
   const clients = senders.flatMap(({ from }) => targets.map((to) => ({ from, to })));
   const names = (): Promise<readonly string[]> => Promise.all(clients.map((client) => theOne(lab, client, enough(8))));
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: ['remote-a', 'remote-b'] }) });

@@ -81,7 +81,7 @@ function planned(family: 'IPv4' | 'IPv6'): Planner['tables']['IPv4'] {
     service('all', {
       clusterIPs: [four ? '10.96.0.1' : 'fd00:96::1'],
       externalIPs: [four ? '198.51.100.1' : '2001:db8:1::1'],
-      balancer: [four ? '198.51.100.2' : '2001:db8:1::2'],
+      loadBalancer: [four ? '198.51.100.2' : '2001:db8:1::2'],
       sourceRanges: four ? ['203.0.113.0/24', '10.0.0.0/8'] : ['2001:db8:2::/64', '2001:db8::1/128'],
       externalTrafficPolicy: 'Local',
       healthCheckNodePort: 32000,

@@ -132,7 +132,7 @@ t.test('health check node ports', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b', 'remote-a'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);
-  const balancer = (
+  const loadBalancer = (
     endpoints: readonly (PodEndpoint | 'pod-a' | 'pod-b' | 'remote-a')[],
     port = CHECK_PORT,
     externalTrafficPolicy: 'Cluster' | 'Local' = 'Local',
@@ -169,12 +169,12 @@ t.test('health check node ports', async (t) => {
     }
   };
   const stopping = { ready: false, serving: true, terminating: true } as const;
-  await proxy.apply(balancer(['pod-a', 'pod-b', 'remote-a']));
+  await proxy.apply(loadBalancer(['pod-a', 'pod-b', 'remote-a']));
   await expectCheck('two local endpoints', 200, 2);
   t.match(status(await ask(CHECK_PORT, ADDRESSES.alternate.IPv4)), /refused/i, 'SH-01: on node port addresses only');
-  await proxy.apply(balancer(['pod-b', 'remote-a']));
+  await proxy.apply(loadBalancer(['pod-b', 'remote-a']));
   await expectCheck('one local endpoint', 200, 1);
-  await proxy.apply(balancer([{ pod: 'pod-b', ...stopping }, { pod: 'remote-a' }]));
+  await proxy.apply(loadBalancer([{ pod: 'pod-b', ...stopping }, { pod: 'remote-a' }]));
   await expectCheck('E-24 terminating', 503, 0);
   await checkRows(t, lab, [
     {
@@ -184,16 +184,16 @@ t.test('health check node ports', async (t) => {
       expect: IPV4.kept(['pod-b'], 80),
     },
   ]);
-  await proxy.apply(balancer(['remote-a']));
+  await proxy.apply(loadBalancer(['remote-a']));
   await expectCheck('none local', 503, 0);
-  await proxy.apply(balancer([]));
+  await proxy.apply(loadBalancer([]));
   await expectCheck('none at all', 503, 0);
-  await proxy.apply(balancer(['pod-a'], CHECK_PORT + 1));
+  await proxy.apply(loadBalancer(['pod-a'], CHECK_PORT + 1));
   await becomes('port changed: the new one', 200, () => ask(CHECK_PORT + 1));
   await becomes('port changed: the old one', /refused/i, () => ask());
-  await proxy.apply(balancer(['pod-a'], CHECK_PORT, 'Cluster'));
+  await proxy.apply(loadBalancer(['pod-a'], CHECK_PORT, 'Cluster'));
   await becomes('E-28 policy Cluster has none', /refused/i, () => ask());
-  await proxy.apply(balancer(['pod-a']));
+  await proxy.apply(loadBalancer(['pod-a']));
   await expectCheck('E-28 back to Local', 200, 1);
   await proxy.stop('SIGTERM');
   proxy.launch();

@@ -185,7 +185,7 @@ t.test('hairpin and endpoints of the host network', async (t) => {
     ],
   );
   const proxy = await Proxy.start(t, lab);
-  const balancer = (
+  const loadBalancer = (
     externalTrafficPolicy: 'Cluster' | 'Local',
     endpoints: readonly Endpoint[],
     number: number,
@@ -206,10 +206,10 @@ t.test('hairpin and endpoints of the host network', async (t) => {
   ];
   const address = (name: keyof typeof ADDRESSES): string => ADDRESSES[name].IPv4;
   await proxy.apply([
-    ...balancer('Local', [{ address: address('pod-a'), node: NODE_NAME }], 41),
-    ...balancer('Cluster', [{ address: address('pod-a') }], 42),
-    ...balancer('Local', [{ address: address('node'), node: NODE_NAME }], 43),
-    ...balancer('Cluster', [{ address: address('node'), node: NODE_NAME }], 44),
+    ...loadBalancer('Local', [{ address: address('pod-a'), node: NODE_NAME }], 41),
+    ...loadBalancer('Cluster', [{ address: address('pod-a') }], 42),
+    ...loadBalancer('Local', [{ address: address('node'), node: NODE_NAME }], 43),
+    ...loadBalancer('Cluster', [{ address: address('node'), node: NODE_NAME }], 44),
   ]);
   const rows = (from: string, number: number, internal: string, external: string): Row[] => [
     { from, to: endpoint(IPV4.clusterIP(number), 80), expect: internal },

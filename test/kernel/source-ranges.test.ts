@@ -49,14 +49,14 @@ t.test('source ranges', async (t) => {
     lab,
     FAMILY_VIEWS.flatMap((view) => {
       const [kept, masqueraded] = [view.kept(['pod-a'], 80), view.masqueraded(['pod-a'], 80)];
-      const balancers = [3, 4].map((number) => endpoint(view.loadBalancerIP(number), 80));
+      const loadBalancers = [3, 4].map((number) => endpoint(view.loadBalancerIP(number), 80));
       return (['TCP', 'UDP', 'SCTP'] as const).flatMap((protocol): Row[] =>
         [
           { shows: 'PF-020', from: 'pod-b', to: endpoint(view.clusterIP(41), 80), expect: kept },
           { shows: 'PF-021', from: 'client', to: view.nodePort(30001), expect: masqueraded },
           { shows: 'PF-022', from: 'blocked', to: view.nodePort(30001), expect: masqueraded },
           { shows: 'VD-12', from: 'blocked', to: endpoint(view.externalIP(11), 80), expect: masqueraded },
-          ...balancers.flatMap((to) => [
+          ...loadBalancers.flatMap((to) => [
             { shows: 'PF-023', from: 'client', to, expect: masqueraded },
             { shows: 'PF-024', from: 'blocked', to, expect: 'dropped' },
             { shows: 'PF-025', from: 'pod-b', to, expect: 'dropped' },

@@ -154,7 +154,7 @@ async function clusterIPs(t: Test, { lab, proxy }: World): Promise<void> {
 }
 
 async function externalPolicies(t: Test, { lab, proxy }: World): Promise<void> {
-  const balancer = (policy: 'Cluster' | 'Local') =>
+  const loadBalancer = (policy: 'Cluster' | 'Local') =>
     dualStack('web', {
       type: 'LoadBalancer',
       number: 41,
@@ -172,17 +172,17 @@ async function externalPolicies(t: Test, { lab, proxy }: World): Promise<void> {
     ids: readonly string[],
   ): Row[] => {
     const to = [view.externalIP(11), view.loadBalancerIP(3)].map((address) => endpoint(address, 80));
-    const [external, balancerIP, nodePort] = [to[0] ?? '', to[1] ?? '', view.nodePort(30001)];
+    const [external, loadBalancerIP, nodePort] = [to[0] ?? '', to[1] ?? '', view.nodePort(30001)];
     return [
       { from: 'pod-b', to: endpoint(view.clusterIP(41), 80), expect: view.kept(two, 80) },
       { from: 'pod-b', to: external, expect: expected.pod },
       { from: 'client', to: external, expect: expected.outside },
-      { from: 'pod-b', to: balancerIP, expect: expected.pod },
-      { from: 'client', to: balancerIP, expect: expected.outside },
+      { from: 'pod-b', to: loadBalancerIP, expect: expected.pod },
+      { from: 'client', to: loadBalancerIP, expect: expected.outside },
       { from: 'pod-b', to: nodePort, expect: expected.pod },
       { from: 'client', to: nodePort, expect: expected.outside },
       { from: 'node', to: external, expect: expected.node },
-      { from: 'node', to: balancerIP, expect: expected.node },
+      { from: 'node', to: loadBalancerIP, expect: expected.node },
       { from: 'node', to: nodePort, expect: expected.node },
     ].map((row, index) => ({ ...row, shows: ids[index] ?? 'VD-06, VD-07' }));
   };
@@ -199,11 +199,11 @@ async function externalPolicies(t: Test, { lab, proxy }: World): Promise<void> {
     const all = view.masqueraded(two, 80);
     return rows(view, { pod: all, outside: all, node: all }, cluster);
   });
-  await proxy.apply(balancer('Local'));
+  await proxy.apply(loadBalancer('Local'));
   await checkRows(t, lab, localRows, 'Local');
-  await proxy.apply(balancer('Cluster'));
+  await proxy.apply(loadBalancer('Cluster'));
   await checkRows(t, lab, clusterRows, 'Cluster');
-  await proxy.apply(balancer('Local'));
+  await proxy.apply(loadBalancer('Local'));
   await checkRows(t, lab, localRows, 'Local again');
 }
 

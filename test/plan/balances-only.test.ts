@@ -50,7 +50,7 @@ const HERE_AND_THERE = slice('web', [
 t.test('policy Local has the endpoints of this node for everybody, and there may be none', (t) => {
   const local = planned(
     service('web', {
-      balancer: ['192.0.2.1'],
+      loadBalancer: ['192.0.2.1'],
       externalTrafficPolicy: 'Local',
       sourceRanges: ['198.51.100.0/24'],
       ports: [{ port: 80, nodePort: 30_080 }],
@@ -83,10 +83,10 @@ t.test('policy Local has the endpoints of this node for everybody, and there may
 t.test('destinations that are kept are for endpoints of this node, but for external IPs', (t) => {
   const kept = planned(
     service('web', {
-      balancer: ['192.0.2.1'],
+      loadBalancer: ['192.0.2.1'],
       externalIPs: ['192.0.2.2'],
       ports: [{ port: 80, nodePort: 30_080 }],
-      balancerFlags: KEEPS_DESTINATION,
+      loadBalancerFlags: KEEPS_DESTINATION,
     }),
     HERE_AND_THERE,
   );

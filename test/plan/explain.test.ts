@@ -182,7 +182,7 @@ const TWO: readonly EndpointText[] = [
 
 function balanced(fields: Parameters<typeof service>[1] = {}, endpoints = TWO): Row[] {
   return web(endpoints, {
-    balancer: ['192.0.2.1'],
+    loadBalancer: ['192.0.2.1'],
     externalIPs: ['198.51.100.1'],
     ports: [{ nodePort: 30080 }],
     ...fields,
@@ -275,7 +275,7 @@ t.test('explain of packets that are not forwarded', (t) => {
 });
 
 t.test('addresses that are not served', (t) => {
-  const rows = balanced({ balancer: ['192.0.2.1', { address: address('192.0.2.9'), ipMode: 'Proxy' }] });
+  const rows = balanced({ loadBalancer: ['192.0.2.1', { address: address('192.0.2.9'), ipMode: 'Proxy' }] });
   const scene = new Scene(rows, { allowExternalIPs: false });
   const note = (to: string): readonly string[] => scene.say('external', to, 'note');
   t.same(note('192.0.2.9:80'), [
@@ -450,7 +450,7 @@ t.test('of an endpoint that the shares of zones leave out a local list of client
     { address: '10.1.0.4', node: 'me' },
   ]);
   const rows = [
-    service('web', { balancer: ['192.0.2.1'], externalTrafficPolicy: 'Local', balance }),
+    service('web', { loadBalancer: ['192.0.2.1'], externalTrafficPolicy: 'Local', balance }),
     { ...endpoints, zoneNames: ['a', 'b'], zones: '\u0002\u0001' },
   ];
   const scene = new Scene(rows, {}, { zone: 'b' });

@@ -38,7 +38,7 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
     sourceRanges: null,
     flowEndpoints: null,
     retrySeconds: null,
-    balancerFlags: 0,
+    loadBalancerFlags: 0,
     ...fields,
   };
 }
@@ -446,8 +446,8 @@ t.test('a Service may have its own node port as an external IP, and a balancer a
   t.match([...table.conflicts()], [{ winner: 'owner', winnerKind: 'ExternalIP', loser: 'older' }]);
   table.setService('owner', plan('owner', [port30080('owner', NODE_ADDRESS)], { creationTime: 9 }));
   t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'older', 'without the node port age decides');
-  const balancer = { ...port30080('balancer', NODE_ADDRESS), kind: 'LoadBalancer' as const };
-  table.setService('balancer', plan('balancer', [balancer]));
+  const loadBalancer = { ...port30080('balancer', NODE_ADDRESS), kind: 'LoadBalancer' as const };
+  table.setService('balancer', plan('balancer', [loadBalancer]));
   t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'balancer');
   t.end();
 });

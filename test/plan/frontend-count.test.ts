@@ -21,7 +21,7 @@ t.test('the count is the number of frontends that a plan has', (t) => {
       type: 'LoadBalancer',
       ports: [{ port: 80, nodePort: 30_000 }],
       externalIPs: ['192.0.2.1'],
-      balancer: ['192.0.2.1', '192.0.2.2'],
+      loadBalancer: ['192.0.2.1', '192.0.2.2'],
     },
   ];
   for (const text of cases) {
@@ -35,7 +35,7 @@ t.test('the count is the number of frontends that a plan has', (t) => {
 });
 
 t.test('addresses that a balancer answers itself do not count', (t) => {
-  const row = service('s', { balancer: [{ address: address('192.0.2.1'), ipMode: 'Proxy' }] });
+  const row = service('s', { loadBalancer: [{ address: address('192.0.2.1'), ipMode: 'Proxy' }] });
   t.equal(frontendCount('IPv4', row), 1);
   t.end();
 });

@@ -38,7 +38,11 @@ function externals(count: number): readonly string[] {
 t.test(
   'cluster IPs, node ports, balancer addresses and external IPs are kept in this order, whole addresses first',
   (t) => {
-    const text = { ports: ports(2, 30_000), balancer: ['192.0.2.1'], externalIPs: ['198.51.100.1', '198.51.100.2'] };
+    const text = {
+      ports: ports(2, 30_000),
+      loadBalancer: ['192.0.2.1'],
+      externalIPs: ['198.51.100.1', '198.51.100.2'],
+    };
     const kept = (frontends: number): readonly string[] => keys(plan(text, { frontends, entries: 1 }));
     t.same(kept(1), ['10.96.0.10:1/TCP']);
     t.same(kept(3), ['10.96.0.10:1/TCP', '10.96.0.10:2/TCP', 'nodeport:30000/TCP']);
@@ -65,7 +69,7 @@ t.test(
 );
 
 t.test('endpoints and source ranges count for every frontend that has them', (t) => {
-  const text = { ports: ports(3), balancer: ['192.0.2.1'], sourceRanges: ['10.0.0.0/8', '172.16.0.0/12'] };
+  const text = { ports: ports(3), loadBalancer: ['192.0.2.1'], sourceRanges: ['10.0.0.0/8', '172.16.0.0/12'] };
   // A cluster IP has 4 entries, a balancer address with its two ranges and itself 7.
   t.equal(plan(text, { frontends: 100, entries: 12 + 21 }, 4).frontends.length, 6);
   t.equal(plan(text, { frontends: 100, entries: 12 + 20 }, 4).frontends.length, 5);
@@ -96,7 +100,7 @@ t.test('the arithmetic agrees with a list of all frontends', (t) => {
   for (let round = 0; round < rounds(500); round++) {
     const asked = {
       ports: Array.from({ length: 1 + below(6) }, () => ({ nodePort: below(2) })),
-      balancerAddresses: externals(below(4)).map(address),
+      loadBalancerAddresses: externals(below(4)).map(address),
       externalIPs: externals(below(6)).map(address),
       sourceRanges: below(4),
       endpoints: below(5),
@@ -115,7 +119,7 @@ t.test('the arithmetic agrees with a list of all frontends', (t) => {
 /** By making every frontend, in order, until one does not fit. */
 function listed(asked: ConstructorParameters<typeof FrontendLimit>[0], limits: ServiceLimits): readonly unknown[] {
   const { ports, endpoints, sourceRanges } = asked;
-  const kept = ports.map(() => ({ clusterIP: false, nodePort: false, balancerAddresses: 0, externalIPs: 0 }));
+  const kept = ports.map(() => ({ clusterIP: false, nodePort: false, loadBalancerAddresses: 0, externalIPs: 0 }));
   const all: { readonly weight: number; readonly keep: () => void }[] = [];
   const add = (weight: number, keep: (of: NonNullable<(typeof kept)[number]>, port: number) => void): void => {
     for (const [index, of] of kept.entries()) {
@@ -135,9 +139,9 @@ function listed(asked: ConstructorParameters<typeof FrontendLimit>[0], limits: S
     of.clusterIP = true;
   });
   add(endpoints, nodePort);
-  asked.balancerAddresses.forEach(() => {
+  asked.loadBalancerAddresses.forEach(() => {
     add(endpoints + sourceRanges, (of) => {
-      of.balancerAddresses++;
+      of.loadBalancerAddresses++;
     });
   });
   asked.externalIPs.forEach(() => {
@@ -172,7 +176,7 @@ t.test('what nodes leave out is a problem of the claim, wherever it is judged', 
     { rule: 'frontends', path: 'spec.ports', value: '11', problem: /make 11 frontends/, standing: 'denied' },
   ]);
   t.same(claimProblems(service('a', { ports: ports(10) }), cluster), []);
-  const ranged = service('a', { balancer: ['192.0.2.1'], sourceRanges: ['10.0.0.0/8'], ports: ports(5) });
+  const ranged = service('a', { loadBalancer: ['192.0.2.1'], sourceRanges: ['10.0.0.0/8'], ports: ports(5) });
   t.match(claimProblems(ranged, new PlannedCluster([], { frontends: 10, entries: 9 })), [
     { rule: 'frontends', problem: /^1 of 10 frontends/ },
   ]);

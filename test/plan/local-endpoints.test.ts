@@ -33,7 +33,7 @@ const INTERNAL: ServiceText = { internalTrafficPolicy: 'Local' };
 const EXTERNAL: ServiceText = {
   externalTrafficPolicy: 'Local',
   externalIPs: ['192.0.2.1'],
-  balancer: ['192.0.2.2'],
+  loadBalancer: ['192.0.2.2'],
   ports: [{ nodePort: 30_000 }],
 };
 

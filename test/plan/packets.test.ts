@@ -34,7 +34,7 @@ const remote = (host: string, state = 'rs'): EndpointText => ({ address: host, s
 const C = '172.30.0.41';
 const X = '192.168.99.11';
 const L = '1.2.3.4';
-const BALANCED: ServiceText = { clusterIPs: [C], externalIPs: [X], balancer: [L], ports: [{ nodePort: 3001 }] };
+const BALANCED: ServiceText = { clusterIPs: [C], externalIPs: [X], loadBalancer: [L], ports: [{ nodePort: 3001 }] };
 
 verify(
   '10.1 no endpoints',
@@ -90,7 +90,7 @@ verify(
     services: [
       service('svc', {
         clusterIPs: [C],
-        balancer: [L, '5.6.7.8'],
+        loadBalancer: [L, '5.6.7.8'],
         sourceRanges: ['192.168.0.0/24', '203.0.113.0/25'],
         externalIPs: ['9.9.9.9'],
         ports: [{ nodePort: 3001 }],
@@ -114,7 +114,7 @@ verify(
 verify(
   'source ranges come before the lack of endpoints',
   {
-    services: [service('svc', { clusterIPs: [C], balancer: [L], sourceRanges: ['203.0.113.0/25'] })],
+    services: [service('svc', { clusterIPs: [C], loadBalancer: [L], sourceRanges: ['203.0.113.0/25'] })],
     slices: [],
   },
   `NF-34: ext > 1.2.3.4:80 = reject
@@ -222,7 +222,7 @@ const TERMINATING: readonly (readonly [string, readonly EndpointText[], string, 
   ['4', [], '', ''],
 ];
 for (const [row, endpoints, cluster, fromOutside] of TERMINATING) {
-  const text: ServiceText = { clusterIPs: ['172.30.1.1'], balancer: [L], healthCheckNodePort: 30000 };
+  const text: ServiceText = { clusterIPs: ['172.30.1.1'], loadBalancer: [L], healthCheckNodePort: 30000 };
   const slices = endpoints.length === 0 ? [] : [slice('svc', endpoints)];
   const inside = cluster === '' ? 'reject' : `${cluster} -`;
   verify(
@@ -241,16 +241,16 @@ for (const [row, endpoints, cluster, fromOutside] of TERMINATING) {
 
 const MATRIX: Omit<PacketScene, 'settings'> = {
   services: [
-    service('svc1', { clusterIPs: ['172.30.0.41'], balancer: ['1.2.3.4'], ports: [{ nodePort: 3001 }] }),
+    service('svc1', { clusterIPs: ['172.30.0.41'], loadBalancer: ['1.2.3.4'], ports: [{ nodePort: 3001 }] }),
     service('svc2', {
       clusterIPs: ['172.30.0.42'],
-      balancer: ['5.6.7.8'],
+      loadBalancer: ['5.6.7.8'],
       ports: [{ nodePort: 3002 }],
       externalTrafficPolicy: 'Local',
     }),
     service('svc3', {
       clusterIPs: ['172.30.0.43'],
-      balancer: ['9.10.11.12'],
+      loadBalancer: ['9.10.11.12'],
       ports: [{ nodePort: 3003 }],
       internalTrafficPolicy: 'Local',
     }),
@@ -315,7 +315,7 @@ t.test('PF-122: an address that its balancer keeps is not ours', (t) => {
     ['Proxy', 'none'],
     ['VIP', '10.180.0.1:80 m'],
   ] as const) {
-    const row: ServiceRow = service('svc', { clusterIPs: [C], balancer: [{ address: address(L), ipMode }] });
+    const row: ServiceRow = service('svc', { clusterIPs: [C], loadBalancer: [{ address: address(L), ipMode }] });
     t.equal(
       new PacketTracer({ services: [row], slices: [slice('svc', [local('10.180.0.1')])] }).verdict('ext', `${L}:80`),
       verdict,
@@ -330,7 +330,7 @@ verify(
     services: [
       service('svc', {
         clusterIPs: ['172.30.0.041'],
-        balancer: ['1.2.3.004'],
+        loadBalancer: ['1.2.3.004'],
         externalIPs: ['192.168.099.022'],
         sourceRanges: ['203.0.113.000/025'],
       }),

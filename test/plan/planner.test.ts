@@ -163,7 +163,7 @@ t.test('what all Services depend on plans all of them', (t) => {
 });
 
 t.test('a node address that comes late', (t) => {
-  const text = { balancer: ['1.2.3.4'], sourceRanges: ['192.168.0.0/24'], ports: [{ nodePort: 30000 }] };
+  const text = { loadBalancer: ['1.2.3.4'], sourceRanges: ['192.168.0.0/24'], ports: [{ nodePort: 30000 }] };
   const pipeline = new Pipeline().upsert(service('svc', text), node('me')).plan();
   const admitted = (): readonly string[] => pipeline.lines().filter((line) => / admit | nodeport-address /.test(line));
   t.same(admitted(), [
@@ -236,7 +236,7 @@ function randomRow(random: SeededRandom): Row {
       return service(name, {
         clusterIPs: random.pick([['10.96.0.1'], ['10.96.0.2'], ['10.96.0.2', 'fd00::2'], []]),
         externalIPs: random.some(['1.1.1.1', '10.96.0.1', 'fd00::9', '192.168.0.2'], 0.4),
-        balancer: random.some(['2.2.2.2'], 0.4),
+        loadBalancer: random.some(['2.2.2.2'], 0.4),
         sourceRanges: random.some(['192.168.0.0/24'], 0.5),
         ports: [
           { port: random.pick([80, 30000]), nodePort: random.pick([0, 30000]), protocol: random.pick(['TCP', 'UDP']) },

@@ -77,7 +77,7 @@ t.test('SV-03: names', (t) => {
 t.test('SV-04, SV-05: external addresses', (t) => {
   const text: ServiceText = {
     externalIPs: ['1.1.1.1', '2001:db8::1'],
-    balancer: ['2.2.2.2', '2001:db8::2', { address: address('3.3.3.3'), ipMode: 'Proxy' }],
+    loadBalancer: ['2.2.2.2', '2001:db8::2', { address: address('3.3.3.3'), ipMode: 'Proxy' }],
     clusterIPs: ['10.96.0.10', 'fd00::1'],
     ports: [{ nodePort: 30000 }],
   };
@@ -98,21 +98,21 @@ t.test('SV-04, SV-05: external addresses', (t) => {
     refused.some((key) => key.startsWith('ExternalIP')),
     'AllowServiceExternalIPs=false',
   );
-  t.match(keys({ balancer: ['2.2.2.2'], type: 'ClusterIP' })[1], 'LoadBalancer 2.2.2.2', 'whatever the type says');
+  t.match(keys({ loadBalancer: ['2.2.2.2'], type: 'ClusterIP' })[1], 'LoadBalancer 2.2.2.2', 'whatever the type says');
   const nodePort = frontend('NodePort', text);
   t.same([nodePort.address, nodePort.port, nodePort.protocol], [null, 30000, 'TCP']);
   t.end();
 });
 
 t.test('SV-07: health checks', (t) => {
-  const local: ServiceText = { balancer: ['2.2.2.2'], externalTrafficPolicy: 'Local', healthCheckNodePort: 31000 };
+  const local: ServiceText = { loadBalancer: ['2.2.2.2'], externalTrafficPolicy: 'Local', healthCheckNodePort: 31000 };
   const check = (text: ServiceText, environment?: Environment): unknown =>
     plan(service('svc', text), environment)?.healthCheck ?? null;
   t.same(check(local), { service: 'default/svc', port: 31000, localEndpoints: 1 });
   t.equal(check({ ...local, externalTrafficPolicy: 'Cluster' }), null);
   t.equal(check({ ...local, type: 'NodePort' }), null);
   t.equal(check({ ...local, healthCheckNodePort: 0 }), null);
-  t.same(check({ ...local, balancer: [], type: 'LoadBalancer' }), {
+  t.same(check({ ...local, loadBalancer: [], type: 'LoadBalancer' }), {
     service: 'default/svc',
     port: 31000,
     localEndpoints: 1,
@@ -138,7 +138,7 @@ t.test('SV-08: policy Local counts for what can be reached from outside', (t) =>
   t.equal(nodePort.masquerade, 'node');
   const external = frontend('ExternalIP', { ...local, externalIPs: ['1.1.1.1'] });
   t.same(external.localEndpoints?.toStrings(), ['10.0.0.1:80'], 'ClusterIP with external IPs');
-  const odd = frontend('LoadBalancer', { ...local, type: 'ClusterIP', balancer: ['2.2.2.2'] });
+  const odd = frontend('LoadBalancer', { ...local, type: 'ClusterIP', loadBalancer: ['2.2.2.2'] });
   t.equal(odd.localEndpoints, null, 'ClusterIP without');
   t.equal(odd.masquerade, 'always');
   t.end();
@@ -158,7 +158,7 @@ t.test('VD-02 to VD-04: cluster IPs', (t) => {
 });
 
 t.test('VD-01, VD-05 to VD-09: external frontends', (t) => {
-  const text: ServiceText = { externalIPs: ['1.1.1.1'], balancer: ['2.2.2.2'], ports: [{ nodePort: 30000 }] };
+  const text: ServiceText = { externalIPs: ['1.1.1.1'], loadBalancer: ['2.2.2.2'], ports: [{ nodePort: 30000 }] };
   const kinds = ['ExternalIP', 'LoadBalancer', 'NodePort'] as const;
   for (const kind of kinds) {
     const cluster = frontend(kind, text);
@@ -203,7 +203,7 @@ t.test('VD-19, SV-12: the policies do not touch each other', (t) => {
 t.test('SV-06, VD-11 to VD-13: source ranges', (t) => {
   const text: ServiceText = {
     externalIPs: ['1.1.1.1'],
-    balancer: ['2.2.2.2', '3.3.3.3'],
+    loadBalancer: ['2.2.2.2', '3.3.3.3'],
     ports: [{ nodePort: 30000 }],
   };
   const ranges = (sourceRanges: readonly string[], fields: ServiceText = {}): readonly string[] | null | undefined =>
@@ -230,7 +230,7 @@ t.test('SV-06, VD-11 to VD-13: source ranges', (t) => {
     'balancer addresses nest, too',
   );
   t.same(
-    ranges(['192.168.0.2/32'], { balancer: ['2.2.2.2', { address: address('3.3.3.3'), ipMode: 'Proxy' }] }),
+    ranges(['192.168.0.2/32'], { loadBalancer: ['2.2.2.2', { address: address('3.3.3.3'), ipMode: 'Proxy' }] }),
     ['192.168.0.2/32', '2.2.2.2/32'],
     'an address that the balancer keeps is not admitted',
   );
@@ -252,7 +252,7 @@ t.test('an address named twice by one Service', (t) => {
   const text: ServiceText = {
     clusterIPs: ['10.96.0.10'],
     externalIPs: ['10.96.0.10', '2.2.2.2', '1.1.1.1', '1.1.1.1'],
-    balancer: ['2.2.2.2', '2.2.2.2'],
+    loadBalancer: ['2.2.2.2', '2.2.2.2'],
     sourceRanges: ['203.0.113.0/25'],
   };
   t.same(keys(text), ['ClusterIP 10.96.0.10:80/TCP', 'LoadBalancer 2.2.2.2:80/TCP', 'ExternalIP 1.1.1.1:80/TCP']);
@@ -303,7 +303,7 @@ t.test('SV-22: a key for each list of endpoints, the same for all frontends of a
   const local = { internalTrafficPolicy: 'Local' } as const;
   const outside = { externalTrafficPolicy: 'Local' } as const;
   const ports = [{ nodePort: 30080 }];
-  const balanced = { balancer: ['2.2.2.2'], ports };
+  const balanced = { loadBalancer: ['2.2.2.2'], ports };
   t.same(clients({}), ['its own']);
   t.same(clients(local), ['its own'], 'one list');
   t.same(clients({ ...balanced, affinitySeconds: null }), ['its own']);
@@ -334,7 +334,7 @@ t.test('SV-22: a key for each list of endpoints, the same for all frontends of a
 t.test('dual stack: each family by itself', (t) => {
   const text: ServiceText = {
     clusterIPs: ['10.96.0.10', 'fd00::1'],
-    balancer: ['2.2.2.2'],
+    loadBalancer: ['2.2.2.2'],
     externalTrafficPolicy: 'Local',
   };
   const slices = [
@@ -360,7 +360,7 @@ t.test('nothing is changed that was given', (t) => {
   const row = service('svc', {
     externalIPs: ['9.9.9.9', '1.1.1.1'],
     sourceRanges: ['10.0.0.0/8', '9.0.0.0/8'],
-    balancer: ['2.2.2.2'],
+    loadBalancer: ['2.2.2.2'],
   });
   const slices = [slice('svc', [THERE, HERE])];
   const before = JSON.stringify([row, slices]);

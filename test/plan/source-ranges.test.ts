@@ -48,9 +48,9 @@ t.test('10,000 ranges take no time to speak of', async (t) => {
 });
 
 t.test('source ranges of the other family alone are a limitation of the Service, as they admit every client', (t) => {
-  const findings = (sourceRanges: readonly string[], balancer = ['192.0.2.1'], balancesOnly = false): unknown => {
+  const findings = (sourceRanges: readonly string[], loadBalancer = ['192.0.2.1'], balancesOnly = false): unknown => {
     const settings = planSettings({ traits: { ...SETTINGS.traits, balancesOnly } });
-    return planService('IPv4', service('a', { balancer, sourceRanges }), [], NODE, settings)?.limitations;
+    return planService('IPv4', service('a', { loadBalancer, sourceRanges }), [], NODE, settings)?.limitations;
   };
   const text = 'loadBalancerSourceRanges have none of IPv4, so every client is admitted over IPv4';
   const open = { family: 'IPv4', cause: 'source-ranges', servicePort: 'default/a', text };

@@ -12,7 +12,7 @@ t.test('a table as text', (t) => {
   const me = node('me', ['192.168.0.2']);
   const table = new ForwardingTable(planNode('IPv4', settings, me, [serviceCIDR('default', ['10.96.0.0/12'])]));
   const row = service('web', {
-    balancer: ['1.2.3.4'],
+    loadBalancer: ['1.2.3.4'],
     sourceRanges: ['203.0.113.0/24'],
     externalTrafficPolicy: 'Local',
     affinitySeconds: 30,

@@ -32,7 +32,7 @@ t.test('a minimal Service gets what the API server would fill in', (t) => {
     healthCheckNodePort: 0,
     connectRetry: null,
     udpRetry: null,
-    balancerFlags: 0,
+    loadBalancerFlags: 0,
     endingConnections: null,
     ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
   };
@@ -270,7 +270,8 @@ t.test('WA-02, WA-11 a Service of another proxy is absent, whatever else it says
 });
 
 t.test('annotations for platforms that balance by themselves', (t) => {
-  const flags = (annotations: unknown): number => rowOf({}, { metadata: { name: 'web', annotations } }).balancerFlags;
+  const flags = (annotations: unknown): number =>
+    rowOf({}, { metadata: { name: 'web', annotations } }).loadBalancerFlags;
   t.equal(flags({ 'preserve-destination': 'true' }), KEEPS_DESTINATION);
   t.equal(flags({ 'preserve-destination': 'yes', winProxyOptimization: 'Disabled' }), REPLACED_WHOLE);
   t.equal(

@@ -191,7 +191,7 @@ t.test('every field counts in the comparison', (t) => {
     service('web', { creationTime: 1 }),
     service('web', { clusterIPs: ['10.96.0.11'] }),
     service('web', { ports: [{ name: '', protocol: 'UDP', port: 80, nodePort: 0 }] }),
-    service('web', { type: 'ClusterIP', balancer: ['1.2.3.4'] }),
+    service('web', { type: 'ClusterIP', loadBalancer: ['1.2.3.4'] }),
     slice('web-a', 'web', { nodeHints: [[]] }),
   ];
   for (const variant of variants) {

@@ -47,7 +47,7 @@ export interface ServiceText extends Partial<
   readonly clusterIPs?: readonly string[];
   readonly externalIPs?: readonly string[];
   /** Addresses, or whole entries. */
-  readonly balancer?: readonly (string | LoadBalancerIngressRow)[];
+  readonly loadBalancer?: readonly (string | LoadBalancerIngressRow)[];
   readonly sourceRanges?: readonly string[];
   readonly ports?: readonly Partial<ServicePortRow>[];
 }
@@ -58,9 +58,10 @@ export function port(fields: Partial<ServicePortRow> = {}): ServicePortRow {
 
 /** {@link serviceObject} as it is translated. Its ports, and other fields of the row, are those given: what no Service can have, planning must bear. */
 export function service(name: string, text: ServiceText = {}): ServiceRow {
-  const { clusterIPs = ['10.96.0.10'], externalIPs, balancer = [], sourceRanges, ports = [{}], ...fields } = text;
-  const ingress = balancer.map((entry) => (typeof entry === 'string' ? { ip: entry } : ingressOf(entry)));
-  const type = balancer.length > 0 ? 'LoadBalancer' : ports.some(({ nodePort }) => nodePort) ? 'NodePort' : 'ClusterIP';
+  const { clusterIPs = ['10.96.0.10'], externalIPs, loadBalancer = [], sourceRanges, ports = [{}], ...fields } = text;
+  const ingress = loadBalancer.map((entry) => (typeof entry === 'string' ? { ip: entry } : ingressOf(entry)));
+  const type =
+    loadBalancer.length > 0 ? 'LoadBalancer' : ports.some(({ nodePort }) => nodePort) ? 'NodePort' : 'ClusterIP';
   const spec = { type, clusterIP: clusterIPs[0], clusterIPs, externalIPs, loadBalancerSourceRanges: sourceRanges };
   const status = { loadBalancer: { ingress } };
   const { row } = translateService(serviceObject(name, spec, { status }), new Interner());

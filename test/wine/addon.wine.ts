@@ -19,7 +19,7 @@ const endpoint: HcnOperation = {
   id: null,
   settings: { Name: 'ü-名-😀', Flags: 1, IpConfigurations: [{ IpAddress: '10.1.2.3' }] },
 };
-const balancer: HcnOperation = {
+const loadBalancer: HcnOperation = {
   type: 'create',
   kind: 'loadBalancer',
   id: OWN,
@@ -51,7 +51,7 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
     ['version'],
     ['list', 'network', null],
     ['ids', 'network'],
-    ['apply', [endpoint, balancer]],
+    ['apply', [endpoint, loadBalancer]],
     ['list', 'endpoint', null],
     ['list', 'loadBalancer', [NETWORK, OWN]],
     ['apply', [modify]],
@@ -66,7 +66,7 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
   const ids = made as readonly string[];
   t.match(ids, [/^[0-9a-f-]{36}$/, OWN], 'an id that HNS chose, and one that was asked for');
   t.match(listed, [{ id: ids[0], properties: endpoint.settings }]);
-  t.match(some, [{ id: OWN, properties: balancer.settings }], 'what is not there is left out');
+  t.match(some, [{ id: OWN, properties: loadBalancer.settings }], 'what is not there is left out');
   t.strictSame(one, [OWN]);
   t.match(changed, [{ properties: modify.settings }]);
   t.strictSame([gone, none], [[OWN], []]);
@@ -79,7 +79,7 @@ t.test('an endpoint more is four calls, whatever HNS holds, and no network stays
   const server = new HnsServer(new HcnStore());
   const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
   const [, more, aside] = await answers(server, [
-    ['apply', [numbered(1), balancer]],
+    ['apply', [numbered(1), loadBalancer]],
     ['apply', [numbered(2), modify]],
     ['aside'],
   ]);
@@ -119,7 +119,7 @@ t.test('ids that HNS chooses count, whatever was asked for', async (t) => {
   store.objects.loadBalancer.set(NETWORK, {});
   const server = new HnsServer(store);
   server.intercept = ({ name }) => (name === 'create.loadBalancer' ? { result: 0, text: NETWORK, record: '' } : null);
-  t.same(await answers(server, [['apply', [balancer, balancer]]]), [[NETWORK, NETWORK]]);
+  t.same(await answers(server, [['apply', [loadBalancer, loadBalancer]]]), [[NETWORK, NETWORK]]);
 });
 
 t.test('the DLLs are those of Windows, whatever lies beside the program', async (t) => {
@@ -152,7 +152,7 @@ t.test('a refusal is told and stops nothing else', async (t) => {
   const far: HcnOperation = { ...endpoint, network: OWN };
   const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
   const [outcomes, unreadable, ids] = await answers(server, [
-    ['apply', [balancer, remove, far, endpoint, modify]],
+    ['apply', [loadBalancer, remove, far, endpoint, modify]],
     ['list', 'endpoint', null],
     ['list', 'network', null],
   ]);
@@ -209,7 +209,7 @@ t.test('misuse names the field, and nothing is asked', async (t) => {
   const [id, kind, settings] = await answers(server, [
     ['apply', [{ ...remove, id: 'x' }]],
     ['list', 'namespace', null],
-    ['apply', [{ ...balancer, settings: [] }]],
+    ['apply', [{ ...loadBalancer, settings: [] }]],
   ]);
   t.match(id, { name: 'TypeError', message: 'operations[0].id: expected a GUID, found "x"' });
   t.match(kind, { name: 'TypeError', message: /^kind: expected "network", "endpoint" or "loadBalancer"/ });

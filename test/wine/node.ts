@@ -139,9 +139,9 @@ export class WindowsNode {
   /** What HNS holds of load balancers and endpoints, in an order that does not depend on ids. */
   held(): readonly string[] {
     const { loadBalancers, endpoints } = this.hns;
-    const balancers = [...loadBalancers.values()].map(({ FrontendVIPs = [], HostComputeEndpoints = [] }) =>
+    const parsed = [...loadBalancers.values()].map(({ FrontendVIPs = [], HostComputeEndpoints = [] }) =>
       [...FrontendVIPs, 'to', ...HostComputeEndpoints.flatMap((id) => this.hns.addressesOf(id)).sort()].join(' '),
     );
-    return [...balancers, ...[...endpoints.keys()].map((id) => String(this.hns.addressesOf(id)[0]))].sort();
+    return [...parsed, ...[...endpoints.keys()].map((id) => String(this.hns.addressesOf(id)[0]))].sort();
   }
 }

@@ -67,7 +67,7 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
     affinitySeconds,
     createdAt: creationTime === null ? null : new Date(creationTime).toISOString(),
     nothing: whyNothing(tables, key, service),
-    balancer: loadBalancerIngress.map(({ address, ipMode }) => ({ address, mode: ipMode })),
+    loadBalancer: loadBalancerIngress.map(({ address, ipMode }) => ({ address, mode: ipMode })),
     sourceRanges: loadBalancerSourceRanges,
     policies: { internal: internal ? 'Local' : 'Cluster', external: external ? 'Local' : 'Cluster' },
     healthCheck:

@@ -183,7 +183,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
     nothing: null,
     clusterIPs: addresses,
     externalIPs: [],
-    balancer: [{ address: '192.0.2.10', mode: 'VIP' }],
+    loadBalancer: [{ address: '192.0.2.10', mode: 'VIP' }],
     sourceRanges: ['198.51.100.0/24'],
     policies: { internal: 'Cluster', external: 'Local' },
     affinitySeconds: 10_800,

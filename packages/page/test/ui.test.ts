@@ -81,7 +81,7 @@ t.test('the page answers only its own host, and only GET', async (t) => {
 t.test('Services: what is listed, and what is found', async (t) => {
   const scene = await pageScene(t);
   const web = service('web', {
-    balancer: ['192.0.2.7'],
+    loadBalancer: ['192.0.2.7'],
     ports: [
       { name: 'http', nodePort: 30_080 },
       { name: 's', port: 443 },
@@ -205,7 +205,7 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
     service('misnamed', { clusterIPs: ['10.96.0.3'], ports: [{ name: 'web' }] }),
     slice('misnamed', [{ address: '10.0.0.3' }], { ports: [{ name: 'http', port: 8080 }] }),
     service('empty', { clusterIPs: ['10.96.0.4'], ports: [{ name: 'web' }] }),
-    service('ranges', { clusterIPs: ['10.96.0.5'], balancer: ['192.0.2.1'], sourceRanges: ['fd00::/8'] }),
+    service('ranges', { clusterIPs: ['10.96.0.5'], loadBalancer: ['192.0.2.1'], sourceRanges: ['fd00::/8'] }),
     slice('ranges', [{ address: '10.0.0.5' }]),
     service('well', { clusterIPs: ['10.96.0.6'] }),
     slice('well', [{ address: '10.0.0.6' }]),

@@ -9,7 +9,7 @@ import { cpuTime } from '../../../test/support/cpu-time.js';
 import { fieldsOf } from '../../../test/support/deploy/kustomize.js';
 import { RecordingLog } from '../../../test/support/recording-log.js';
 import { prefix } from '../../../test/support/rows.js';
-import { balancer, external, recorded } from './recorded.js';
+import { loadBalancer, external, recorded } from './recorded.js';
 
 const OLD = '2020-01-01T00:00:00Z';
 
@@ -27,7 +27,7 @@ function cluster(...more: readonly ApiObject[]): ObservedCluster {
     other(
       'ingress',
       { clusterIP: '10.96.0.20', type: 'LoadBalancer', externalIPs: ['198.51.100.1'] },
-      balancer('203.0.113.1'),
+      loadBalancer('203.0.113.1'),
     ),
     other('checked', {
       clusterIP: '10.96.0.21',
@@ -272,8 +272,8 @@ t.test('status, where balancer addresses appear', (t) => {
     ['203.0.113.1', 'status.loadBalancer.ingress: 203.0.113.1:80/TCP belongs to other/ingress, the older Service'],
     ['127.0.0.1', 'status.loadBalancer.ingress[0].ip: "127.0.0.1": is a loopback address and left out'],
   ] as const)
-    t.match(verdict(recorded('status', { object: balancer(ip) })), { refusal }, ip);
-  const won = verdict(recorded('status', { object: balancer('198.51.100.1') }));
+    t.match(verdict(recorded('status', { object: loadBalancer(ip) })), { refusal }, ip);
+  const won = verdict(recorded('status', { object: loadBalancer('198.51.100.1') }));
   t.same(
     won,
     {

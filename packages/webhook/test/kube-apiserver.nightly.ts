@@ -169,9 +169,9 @@ t.test('asked by a real API server', { skip: PROGRAMS === '' && 'POINTSMAN_KUBE_
     stop();
   }
 
-  const balancer = serviceObject('balanced', { clusterIP: undefined, type: 'LoadBalancer' });
-  t.equal((await create(balancer)).status, 201);
-  const status = { ...balancer, status: { loadBalancer: { ingress: [{ ip: '127.0.0.1' }] } } };
+  const loadBalancer = serviceObject('balanced', { clusterIP: undefined, type: 'LoadBalancer' });
+  t.equal((await create(loadBalancer)).status, 201);
+  const status = { ...loadBalancer, status: { loadBalancer: { ingress: [{ ip: '127.0.0.1' }] } } };
   const put = server.ask('PUT', `${SERVICES}/balanced/status`, status);
   await refused('a balancer address that is loopback', put, /127\.0\.0\.1/);
   await eventually('an event', async () => {

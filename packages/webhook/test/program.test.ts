@@ -15,7 +15,7 @@ import { projectFile } from '../../../test/support/lab/agent.js';
 import { eventually } from '../../../test/support/lab/lab.js';
 import { PROGRAM } from '../../../test/support/program.js';
 import { Client } from './client.js';
-import { balancer, external, recorded } from './recorded.js';
+import { loadBalancer, external, recorded } from './recorded.js';
 
 const authority = new Authority();
 const folder = mkdtempSync(join(tmpdir(), 'pointsman-webhook-'));
@@ -113,7 +113,7 @@ t.test('the program, beside an API server', async (t) => {
   );
   await server.start();
   await eventually('a Service that went meanwhile', async () => (await message('198.51.100.2')) === '""' || null);
-  const status = recorded('status', { object: balancer('127.0.0.1') });
+  const status = recorded('status', { object: loadBalancer('127.0.0.1') });
   t.match(await client.review(status), { allowed: false });
   await eventually('an event', () => Promise.resolve(server.events.length === 1 || null));
   t.match(server.events[0], { reportingController: 'pointsman-webhook', reason: 'StatusRefused' });

@@ -29,6 +29,6 @@ export function external(...externalIPs: readonly string[]): ApiObject {
   return { spec: { externalIPs } };
 }
 
-export function balancer(...addresses: readonly string[]): ApiObject {
+export function loadBalancer(...addresses: readonly string[]): ApiObject {
   return { status: { loadBalancer: { ingress: addresses.map((ip) => ({ ip, ipMode: 'VIP' })) } } };
 }

@@ -18,7 +18,7 @@ import { projectFile } from '../../../test/support/lab/agent.js';
 import { eventually } from '../../../test/support/lab/lab.js';
 import { RecordingLog } from '../../../test/support/recording-log.js';
 import { Client } from './client.js';
-import { balancer, external, RECORDED, recorded } from './recorded.js';
+import { loadBalancer, external, RECORDED, recorded } from './recorded.js';
 
 const authority = new Authority();
 const folder = mkdtempSync(join(tmpdir(), 'pointsman-webhook-'));
@@ -115,7 +115,7 @@ t.test('every review is answered, and readiness says from when on it is judged',
   const refused = await client.review(recorded('create', { object: external('198.51.100.1') }));
   t.match(refused, { allowed: false, status: { code: 403, message: /belongs to default\/ingress/ } });
   t.same(events, [], 'who asked is told');
-  const status = recorded('status', { object: balancer('127.0.0.1') });
+  const status = recorded('status', { object: loadBalancer('127.0.0.1') });
   t.match(await client.review({ ...status, request: { ...fieldsOf(status['request']), dryRun: true } }), {
     allowed: false,
   });
@@ -214,7 +214,7 @@ t.test('clients that nobody knows cause no events', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const client = new Client(t, authority, made.port);
-  t.match(await client.review(recorded('status', { object: balancer('127.0.0.1') })), { allowed: false });
+  t.match(await client.review(recorded('status', { object: loadBalancer('127.0.0.1') })), { allowed: false });
   t.same(made.events, []);
 });
 
@@ -290,7 +290,7 @@ t.test('the API server asks about what may be refused, and not about the rest', 
       recorded('create'),
       recorded('update'),
       recorded('update', { request: { object: fieldsOf(oldObject) }, oldObject: labelled }),
-      recorded('status', { object: balancer('203.0.113.1') }),
+      recorded('status', { object: loadBalancer('203.0.113.1') }),
       recorded('create', { object: { spec: { ...bare.spec, externalIPs: ['192.0.2.1'] } } }),
       recorded('update', { object: { spec: { ...bare.spec, externalIPs: ['192.0.2.1'] } }, oldObject: bare }),
     ].map(asks),
@@ -356,7 +356,7 @@ t.test('many reviews in a large cluster', async (t) => {
     return serviceObject(
       `s-${index}`,
       { ...spec, externalIPs: [`198.18.${high}.${low}`] },
-      balancer(`198.19.${high}.${low}`),
+      loadBalancer(`198.19.${high}.${low}`),
     );
   });
   listed(made, ...services);

@@ -162,7 +162,7 @@ class Reader {
       clientKeys: null,
       flowEndpoints: null,
       retrySeconds: retrySecondsFor(this.policies.get(key), { protocol, port }, this.retryTimes),
-      balancerFlags: 0,
+      loadBalancerFlags: 0,
     };
   }
 

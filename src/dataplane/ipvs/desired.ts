@@ -300,7 +300,7 @@ export class Desired {
 
 const NONE: ReadonlySet<ServiceKey> = new Set();
 /** Sets of frontends at addresses that are not the cluster's alone. */
-const EXTERNAL_ROLES: readonly SetRole[] = ['external', 'externalLocal', 'balancer', 'balancerLocal'];
+const EXTERNAL_ROLES: readonly SetRole[] = ['external', 'externalLocal', 'loadBalancer', 'loadBalancerLocal'];
 
 function isExternal({ kind }: FrontendPlan): boolean {
   return kind === 'ExternalIP' || kind === 'LoadBalancer';

@@ -55,8 +55,8 @@ const KINDS: readonly (readonly [SetRole, FrontendKind, FrontendPlan['masquerade
   ['cluster', 'ClusterIP', 'off-cluster'],
   ['external', 'ExternalIP', 'always'],
   ['externalLocal', 'ExternalIP', 'node'],
-  ['balancer', 'LoadBalancer', 'always'],
-  ['balancerLocal', 'LoadBalancer', 'node'],
+  ['loadBalancer', 'LoadBalancer', 'always'],
+  ['loadBalancerLocal', 'LoadBalancer', 'node'],
   ['sctpNodePorts', 'NodePort', 'always'],
   ['sctpNodePortsLocal', 'NodePort', 'node'],
 ];
@@ -121,7 +121,7 @@ class Reader {
       sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
       flowEndpoints: null,
       retrySeconds: null,
-      balancerFlags: 0,
+      loadBalancerFlags: 0,
       balance: balanceOf(services.get(serviceKey(virtual)), destinations.get(serviceKey(virtual))),
     };
   }

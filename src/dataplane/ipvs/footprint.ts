@@ -32,7 +32,7 @@ const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
     CHAIN.services,
     CHAIN.postrouting,
     CHAIN.nodePort,
-    CHAIN.balancer,
+    CHAIN.loadBalancer,
     CHAIN.markMasquerade,
     CHAIN.noEndpoints,
   ]),

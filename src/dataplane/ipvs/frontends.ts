@@ -136,7 +136,7 @@ function kindRole({ kind, masquerade, protocol }: FrontendPlan): SetRole | null 
     case 'ExternalIP':
       return keepsSource ? 'externalLocal' : 'external';
     case 'LoadBalancer':
-      return keepsSource ? 'balancerLocal' : 'balancer';
+      return keepsSource ? 'loadBalancerLocal' : 'loadBalancer';
     case 'NodePort':
       if (protocol !== 'SCTP') return null;
       return keepsSource ? 'sctpNodePortsLocal' : 'sctpNodePorts';
@@ -148,8 +148,8 @@ export const SERVING: ReadonlySet<SetRole> = new Set<SetRole>([
   'cluster',
   'external',
   'externalLocal',
-  'balancer',
-  'balancerLocal',
+  'loadBalancer',
+  'loadBalancerLocal',
 ]);
 
 /** Elements for a frontend at one address. */

@@ -13,7 +13,7 @@ export const LINK = 'kube-ipvs0';
 export const CHAIN = {
   ...SHARED_CHAIN,
   /** nat: what external traffic to Services with policy Local needs. */
-  balancer: 'KUBE-LOAD-BALANCER',
+  loadBalancer: 'KUBE-LOAD-BALANCER',
   /** nat: what is sent to a node port; filter: lets health checks in. */
   nodePort: 'KUBE-NODE-PORT',
   /** Load balancers with source ranges: the admitted sources. */
@@ -32,8 +32,8 @@ const SETS = {
   cluster: ['CLUSTER-IP', 'hash:ip,port'],
   external: ['EXTERNAL-IP', 'hash:ip,port'],
   externalLocal: ['EXTERNAL-IP-LOCAL', 'hash:ip,port'],
-  balancer: ['LOAD-BALANCER', 'hash:ip,port'],
-  balancerLocal: ['LOAD-BALANCER-LOCAL', 'hash:ip,port'],
+  loadBalancer: ['LOAD-BALANCER', 'hash:ip,port'],
+  loadBalancerLocal: ['LOAD-BALANCER-LOCAL', 'hash:ip,port'],
   /** Load balancers with source ranges. */
   restricted: ['LOAD-BALANCER-FW', 'hash:ip,port'],
   admittedPrefixes: ['LOAD-BALANCER-SOURCE-CIDR', 'hash:ip,port,net'],

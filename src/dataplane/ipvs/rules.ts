@@ -44,15 +44,15 @@ export function chains(node: NodePlan, restricted: Iterable<FrontendPlan>, count
     fixedChain('nat', CHAIN.services, [
       `-s ${LOOPBACK[node.family]} -j RETURN`,
       ...(counts ? [`${refusedByIpvs(sets)} -j ${CHAIN.noEndpoints}`] : []),
-      `${sets.frontend('balancer')} -j ${CHAIN.markMasquerade}`,
+      `${sets.frontend('loadBalancer')} -j ${CHAIN.markMasquerade}`,
       `${sets.frontend('external')} -j ${CHAIN.markMasquerade}`,
-      `${sets.frontend('balancerLocal')} -j ${CHAIN.balancer}`,
-      `${sets.frontend('externalLocal')} -j ${CHAIN.balancer}`,
+      `${sets.frontend('loadBalancerLocal')} -j ${CHAIN.loadBalancer}`,
+      `${sets.frontend('externalLocal')} -j ${CHAIN.loadBalancer}`,
       ...clusterMasquerade(node, sets),
       ...untranslated(sets),
       ...nodePortRules(node, CHAIN.nodePort, NODE_PORT_COMMENT),
     ]),
-    fixedChain('nat', CHAIN.balancer, sentByNode(node)),
+    fixedChain('nat', CHAIN.loadBalancer, sentByNode(node)),
     fixedChain('nat', CHAIN.nodePort, nodePortMasquerade(sets)),
     fixedChain('filter', CHAIN.nodePort, [
       `-p tcp ${commentMatch('health check node ports')} ${sets.match('healthChecks', 'dst')} -j ACCEPT`,
@@ -108,7 +108,7 @@ class Sets {
  */
 function untranslated(sets: Sets): readonly string[] {
   // An external address may be one of the node's own, which is not on the link.
-  const external: readonly SetRole[] = ['balancer', 'external', 'balancerLocal', 'externalLocal'];
+  const external: readonly SetRole[] = ['loadBalancer', 'external', 'loadBalancerLocal', 'externalLocal'];
   return [sets.match('addresses', 'dst'), ...external.map((role) => sets.frontend(role))].map(
     (match) => `${match} -j ACCEPT`,
   );
@@ -142,11 +142,11 @@ function nodePortMasquerade(sets: Sets): readonly string[] {
     `-p ${word} ${sets.match(role, direction)} -g ${target}`;
   return [
     rules('tcp', 'tcpNodePorts', 'dst', CHAIN.markMasquerade),
-    rules('tcp', 'tcpNodePortsLocal', 'dst', CHAIN.balancer),
+    rules('tcp', 'tcpNodePortsLocal', 'dst', CHAIN.loadBalancer),
     rules('udp', 'udpNodePorts', 'dst', CHAIN.markMasquerade),
-    rules('udp', 'udpNodePortsLocal', 'dst', CHAIN.balancer),
+    rules('udp', 'udpNodePortsLocal', 'dst', CHAIN.loadBalancer),
     rules('sctp', 'sctpNodePorts', 'dst,dst', CHAIN.markMasquerade),
-    rules('sctp', 'sctpNodePortsLocal', 'dst,dst', CHAIN.balancer),
+    rules('sctp', 'sctpNodePortsLocal', 'dst,dst', CHAIN.loadBalancer),
   ];
 }
 
@@ -160,7 +160,7 @@ function unallocated({ serviceCIDRs }: NodePlan, sets: Sets): readonly string[] 
  * reachable by a Service's address, except for its answers to an echo request (behaviour VD-18).
  */
 function guard(node: NodePlan, sets: Sets, counts: boolean): readonly string[] {
-  const serving: readonly SetRole[] = ['cluster', 'balancer', 'balancerLocal', 'external', 'externalLocal'];
+  const serving: readonly SetRole[] = ['cluster', 'loadBalancer', 'loadBalancerLocal', 'external', 'externalLocal'];
   return [
     '-m conntrack ! --ctstate NEW -j RETURN',
     `${sets.frontend('dropping')} -j ${counts ? CHAIN.noLocal : 'DROP'}`,

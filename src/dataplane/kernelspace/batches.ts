@@ -1,6 +1,6 @@
 import type { HcnAddon, HcnKind, HcnListed } from '../../native/contract.js';
 import type { Desired } from './desired.js';
-import type { BalancerKey } from './listing.js';
+import type { LoadBalancerKey } from './listing.js';
 
 /** So many operations go to HNS at a time. A slow one takes 10 ms for each; a process that ends waits for one batch. */
 const BATCH = 32;
@@ -28,11 +28,14 @@ export function* parts<Key>(keys: readonly Key[], costOf: (key: Key) => number):
 }
 
 /** Frontends Service by Service. Services with the port of DNS come first: every pod needs them first. */
-export function servicesFirst(keys: readonly BalancerKey[], desired: Pick<Desired, 'get'>): readonly BalancerKey[] {
+export function servicesFirst(
+  keys: readonly LoadBalancerKey[],
+  desired: Pick<Desired, 'get'>,
+): readonly LoadBalancerKey[] {
   const plans = new Map(keys.map((key) => [key, desired.get(key)?.plan]));
-  const serviceOf = (key: BalancerKey): string => plans.get(key)?.servicePort.split(':', 1)[0] ?? '';
+  const serviceOf = (key: LoadBalancerKey): string => plans.get(key)?.servicePort.split(':', 1)[0] ?? '';
   const dns = new Set(keys.filter((key) => plans.get(key)?.port === DNS_PORT).map(serviceOf));
-  const services = new Map<string, BalancerKey[]>();
+  const services = new Map<string, LoadBalancerKey[]>();
   for (const key of keys) services.set(serviceOf(key), [...(services.get(serviceOf(key)) ?? []), key]);
   const names = [...services.keys()];
   const ordered = [...names.filter((name) => dns.has(name)), ...names.filter((name) => !dns.has(name))];

@@ -8,7 +8,7 @@ import {
   type FrontendPlan,
   type TableChange,
 } from '../../plan/types.js';
-import { handlingOf, healthCheckHandling, type Balancing, type Handling } from './balancers.js';
+import { handlingOf, healthCheckHandling, type Balancing, type Handling } from './load-balancers.js';
 
 /** The mode's configuration. */
 export interface KernelspaceSettings extends Balancing {
@@ -97,7 +97,7 @@ export class Desired {
       if (isServed && plan.kind === 'LoadBalancer') this.ingress.add(key);
       else this.ingress.delete(key);
       checksMoved ||= wasIngress || this.ingress.has(key) || this.checks.has(key) || plan === undefined;
-      this.put(key, isServed ? this.balancerOf(plan) : undefined, addresses);
+      this.put(key, isServed ? this.loadBalancerOf(plan) : undefined, addresses);
       this.leave(key, plan, addresses);
     }
     if (checksMoved) for (const key of this.placeChecks(addresses)) frontends.add(key);
@@ -105,10 +105,10 @@ export class Desired {
     return { frontends, addresses };
   }
 
-  private balancerOf(plan: FrontendPlan): Wanted {
-    const { endpoints, balancerFlags } = plan;
+  private loadBalancerOf(plan: FrontendPlan): Wanted {
+    const { endpoints, loadBalancerFlags } = plan;
     const handling = handlingOf(plan, this.settings);
-    return { plan, handling, endpoints: addressesOf(endpoints), inPlace: (balancerFlags & REPLACED_WHOLE) === 0 };
+    return { plan, handling, endpoints: addressesOf(endpoints), inPlace: (loadBalancerFlags & REPLACED_WHOLE) === 0 };
   }
 
   /** One for each address of a load balancer and port of its Service's health checks, unless a Service has that frontend. */

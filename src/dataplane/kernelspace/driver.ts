@@ -16,18 +16,18 @@ import { ATTEMPTS_NOT_COUNTED, attemptsWait, CONNECTIONS_GO_ON } from '../limita
 import { undisturbed } from '../reconciler.js';
 import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
 import { quarantinedFrontends } from './quarantined-frontends.js';
-import { readBalancer, sameBalancer, type Balancer } from './balancers.js';
+import { readLoadBalancer, sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
 import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
 import { dumpHns } from './dump.js';
 import { EndpointSet } from './endpoints.js';
 import { Ledgers, toSend } from './ledgers.js';
 import {
   findNetwork,
-  listBalancers,
+  listLoadBalancers,
   listEndpoints,
   sameNetwork,
-  type BalancerKey,
-  type Balancers,
+  type LoadBalancerKey,
+  type LoadBalancers,
   type EndpointKey,
   type Endpoints,
   type Network,
@@ -67,7 +67,7 @@ export type FamilySettings = Omit<
 export interface Look {
   readonly network: Network;
   readonly endpoints: Endpoints;
-  readonly balancers: Balancers;
+  readonly loadBalancers: LoadBalancers;
 }
 
 /** No more of what is not needed any more is removed in one sync. */
@@ -101,13 +101,13 @@ export class KernelspaceDriver implements Driver<Look> {
   /** When it is to be looked for endpoints that are awaited; null: none is. */
   private awaitedAt: number | null = null;
   /** Load balancers that the plan does not name and that stay until it does. */
-  private kept = new Set<BalancerKey>();
+  private kept = new Set<LoadBalancerKey>();
   private othersEndpoints: ReadonlySet<string> = new Set();
   private healthCheckEndpoint: string | null = null;
   /** The source of what is balanced on overlay networks; null: there is none. */
   private sourceVip: IPAddress | null;
   /** Frontends and addresses to be decided anew with the next sending. */
-  private readonly touched = { frontends: new Set<BalancerKey>(), addresses: new Set<EndpointKey>() };
+  private readonly touched = { frontends: new Set<LoadBalancerKey>(), addresses: new Set<EndpointKey>() };
   private readonly ledgers: Ledgers;
   private readonly desired: Desired;
   private readonly endpoints: EndpointSet;
@@ -130,7 +130,7 @@ export class KernelspaceDriver implements Driver<Look> {
       isWanted: (key) => this.table?.frontend(key) !== undefined || desired.get(key) !== undefined,
       serviceCIDRs: this.table?.node.serviceCIDRs ?? [],
     });
-    const inPlace = (key: BalancerKey): boolean => desired.get(key)?.inPlace !== false;
+    const inPlace = (key: LoadBalancerKey): boolean => desired.get(key)?.inPlace !== false;
     this.reader = readerInParts(hcn, () => {
       this.checkEnding();
     });
@@ -181,25 +181,25 @@ export class KernelspaceDriver implements Driver<Look> {
     return this.look(table);
   }
 
-  losses({ network, endpoints, balancers }: Look): readonly string[] {
+  losses({ network, endpoints, loadBalancers }: Look): readonly string[] {
     const isReplaced = this.network !== null && network.id !== this.network.id;
     const replaced = isReplaced ? [`network ${this.networkName} has come back with another id`] : [];
-    return [...replaced, ...this.ledgers.differences(endpoints, balancers)];
+    return [...replaced, ...this.ledgers.differences(endpoints, loadBalancers)];
   }
 
-  readBack({ network, endpoints, balancers }: Look, { table, keeps }: SyncScope): boolean {
-    this.checkModified(balancers.made);
+  readBack({ network, endpoints, loadBalancers }: Look, { table, keeps }: SyncScope): boolean {
+    this.checkModified(loadBalancers.made);
     this.network = network;
     this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
     this.sourceVip = this.sourceVipIn(endpoints);
-    this.othersEndpoints = balancers.othersEndpoints;
-    this.ledgers.readBack(endpoints, balancers);
+    this.othersEndpoints = loadBalancers.othersEndpoints;
+    this.ledgers.readBack(endpoints, loadBalancers);
     this.endpoints.update(endpoints);
     this.endpoints.noteMacs();
     this.touchEverything(network);
-    const isUnnamed = (key: BalancerKey): boolean =>
+    const isUnnamed = (key: LoadBalancerKey): boolean =>
       this.desired.get(key) === undefined && table.frontend(key) === undefined;
-    this.kept = new Set(keeps ? [...balancers.made.keys()].filter(isUnnamed) : []);
+    this.kept = new Set(keeps ? [...loadBalancers.made.keys()].filter(isUnnamed) : []);
     return this.kept.size > 0;
   }
 
@@ -229,9 +229,9 @@ export class KernelspaceDriver implements Driver<Look> {
     return undisturbed(quiet, async () => {
       const network = await this.findNetwork();
       if (network === null || !sameNetwork(network, this.network)) return true;
-      const { endpoints, balancers } = await this.lookAt(network, table);
+      const { endpoints, loadBalancers } = await this.lookAt(network, table);
       if (network.isOverlay && this.sourceVipIn(endpoints) !== this.sourceVip) return true;
-      return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
+      return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, loadBalancers).length > 0;
     });
   }
 
@@ -252,11 +252,11 @@ export class KernelspaceDriver implements Driver<Look> {
   }
 
   async print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]> {
-    const { network, endpoints, balancers } = await this.look(plan);
+    const { network, endpoints, loadBalancers } = await this.look(plan);
     const idOf = (address: IPAddress): string | null =>
       endpoints.found.get(address) ?? endpoints.ids.get(address) ?? null;
     const resolution = this.resolution(network, idOf, this.healthCheckEndpointIn(endpoints), plan);
-    const lines = dumpHns({ plan, balancers, endpoints, resolution, settings: this.options });
+    const lines = dumpHns({ plan, loadBalancers, endpoints, resolution, settings: this.options });
     return scope === null ? lines : withinScope(lines, this.family, scope);
   }
 
@@ -311,11 +311,11 @@ export class KernelspaceDriver implements Driver<Look> {
     const endpoints = await listEndpoints(hcn, family, network);
     const isPlanned = (key: FrontendKey): boolean => table?.frontend(key) !== undefined;
     const ownership = this.ownership();
-    const balancers = await listBalancers(hcn, family, endpoints, {
+    const loadBalancers = await listLoadBalancers(hcn, family, endpoints, {
       ...ownership,
       isWanted: (key) => isPlanned(key) || ownership.isWanted(key),
     });
-    return { network, endpoints, balancers };
+    return { network, endpoints, loadBalancers };
   }
 
   /** All is decided anew. */
@@ -323,7 +323,7 @@ export class KernelspaceDriver implements Driver<Look> {
     const { frontends, addresses } = this.touched;
     for (const address of this.endpoints.everyAddress(network)) addresses.add(address);
     for (const [key] of this.desired.entries()) frontends.add(key);
-    for (const key of this.ledgers.balancers.acknowledged.keys()) frontends.add(key);
+    for (const key of this.ledgers.loadBalancers.acknowledged.keys()) frontends.add(key);
   }
 
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
@@ -397,33 +397,33 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Answers whether more load balancers have to go. */
   private async sendServices(network: Network): Promise<boolean> {
     const { writer, ledgers, touched, desired } = this;
-    const { endpoints, balancers } = ledgers;
+    const { endpoints, loadBalancers } = ledgers;
     const missing = new Set(toSend(endpoints));
     for (const key of missing) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
     const make = async (keys: Iterable<EndpointKey>): Promise<void> => {
       const made = [...keys].filter((key) => missing.delete(key) && !endpoints.acknowledged.has(key));
       await writer.makeEndpoints(network, made);
     };
-    for (const key of toSend(balancers)) touched.frontends.add(key);
+    for (const key of toSend(loadBalancers)) touched.frontends.add(key);
     const all = [...touched.frontends];
-    const goes = (key: BalancerKey): boolean => desired.get(key) === undefined;
-    this.desireBalancers(network, all.filter(goes));
-    const going = toSend(balancers).filter((key) => balancers.desired(key) === undefined && goes(key));
-    const shrunk = toSend(balancers).filter((key) => balancers.desired(key) !== undefined && goes(key));
+    const goes = (key: LoadBalancerKey): boolean => desired.get(key) === undefined;
+    this.desireLoadBalancers(network, all.filter(goes));
+    const going = toSend(loadBalancers).filter((key) => loadBalancers.desired(key) === undefined && goes(key));
+    const shrunk = toSend(loadBalancers).filter((key) => loadBalancers.desired(key) !== undefined && goes(key));
     for (const keys of parts([...going.slice(0, MOST_REMOVALS), ...shrunk], () => 1))
-      await this.batch(() => writer.balancers(keys));
+      await this.batch(() => writer.loadBalancers(keys));
     if (this.sourceVip !== null) await make([this.sourceVip]);
     const coming = servicesFirst(
       all.filter((key) => !goes(key)),
       desired,
     );
-    const needs = (key: BalancerKey): readonly EndpointKey[] =>
+    const needs = (key: LoadBalancerKey): readonly EndpointKey[] =>
       desired.endpointsOf(key).filter((each) => missing.has(each));
     for (const keys of parts(coming, (key) => 1 + needs(key).length)) {
       await this.batch(() => make(keys.flatMap(needs)));
-      this.desireBalancers(network, keys);
-      const pending = new Set(toSend(balancers));
-      await this.batch(() => writer.balancers(keys.filter((key) => pending.has(key))));
+      this.desireLoadBalancers(network, keys);
+      const pending = new Set(toSend(loadBalancers));
+      await this.batch(() => writer.loadBalancers(keys.filter((key) => pending.has(key))));
     }
     for (const keys of parts([...missing], () => 1)) await this.batch(() => make(keys));
     return going.length > MOST_REMOVALS;
@@ -439,22 +439,22 @@ export class KernelspaceDriver implements Driver<Look> {
     if (this.ending) throw new EndedError();
   }
 
-  private desireBalancers(network: Network, keys: readonly BalancerKey[]): void {
+  private desireLoadBalancers(network: Network, keys: readonly LoadBalancerKey[]): void {
     const { ledgers, desired, touched, kept, endpoints, healthCheckEndpoint } = this;
     const resolution = this.resolution(network, (address) => endpoints.idOf(address), healthCheckEndpoint, this.plan);
     for (const key of keys) {
       touched.frontends.delete(key);
       const wanted = desired.get(key);
       const isKept = wanted === undefined && kept.has(key);
-      if (isKept) ledgers.balancers.desire(key, ledgers.balancers.acknowledged.get(key));
-      else if (wanted === undefined) ledgers.balancers.desire(key, this.left(key));
-      else ledgers.balancers.desire(key, resolve(wanted, resolution) ?? undefined);
+      if (isKept) ledgers.loadBalancers.desire(key, ledgers.loadBalancers.acknowledged.get(key));
+      else if (wanted === undefined) ledgers.loadBalancers.desire(key, this.left(key));
+      else ledgers.loadBalancers.desire(key, resolve(wanted, resolution) ?? undefined);
     }
   }
 
   /** The rest of a load balancer none of whose endpoints serves any more; undefined: nothing. */
-  private left(key: BalancerKey): Balancer | undefined {
-    const held = this.ledgers.balancers.acknowledged.get(key);
+  private left(key: LoadBalancerKey): LoadBalancer | undefined {
+    const held = this.ledgers.loadBalancers.acknowledged.get(key);
     const kept = this.desired.kept(key);
     if (held === undefined || kept === null) return undefined;
     const ids = new Set(kept.map((address) => this.endpoints.idOf(address)));
@@ -465,26 +465,26 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Until HNS was seen to modify what it reports as modified: it may answer success and change nothing. */
   private async lookAtModified(): Promise<void> {
     const { ledgers, writer } = this;
-    const ids = [...writer.modified.keys()].flatMap((key) => ledgers.balancerIds.get(key) ?? []);
+    const ids = [...writer.modified.keys()].flatMap((key) => ledgers.loadBalancerIds.get(key) ?? []);
     if (ids.length === 0) return;
-    const looked = new Map<BalancerKey, Balancer>();
+    const looked = new Map<LoadBalancerKey, LoadBalancer>();
     for (const { properties } of await this.reader.hcnList('loadBalancer', ids)) {
-      const read = readBalancer(properties);
-      if (read !== null) looked.set(read.key, read.balancer);
+      const read = readLoadBalancer(properties);
+      if (read !== null) looked.set(read.key, read.loadBalancer);
     }
-    for (const key of this.checkModified(looked)) ledgers.balancers.readBack(key, looked.get(key));
+    for (const key of this.checkModified(looked)) ledgers.loadBalancers.readBack(key, looked.get(key));
   }
 
   /** Answers the load balancers that HNS reported as changed, and that are unchanged. */
-  private checkModified(looked: ReadonlyMap<BalancerKey, Balancer>): readonly BalancerKey[] {
+  private checkModified(looked: ReadonlyMap<LoadBalancerKey, LoadBalancer>): readonly LoadBalancerKey[] {
     const { modifying } = this.options;
-    const { acknowledged } = this.ledgers.balancers;
-    const unchanged: BalancerKey[] = [];
+    const { acknowledged } = this.ledgers.loadBalancers;
+    const unchanged: LoadBalancerKey[] = [];
     for (const [key, before] of this.writer.modified) {
       const [held, wanted] = [looked.get(key), acknowledged.get(key)];
       if (held === undefined || wanted === undefined) continue;
-      if (sameBalancer(held, wanted)) modifying.prove();
-      else if (sameBalancer(held, before)) unchanged.push(key);
+      if (sameLoadBalancer(held, wanted)) modifying.prove();
+      else if (sameLoadBalancer(held, before)) unchanged.push(key);
     }
     this.writer.modified.clear();
     if (unchanged.length > 0) modifying.refute();
@@ -493,12 +493,12 @@ export class KernelspaceDriver implements Driver<Look> {
 
   /** Those that no load balancer uses any more. Answers whether one is to be made anew, and whether more have to go. */
   private async removeEndpoints(): Promise<{ readonly isReplaced: boolean; readonly left: boolean }> {
-    const { endpoints, endpointIds, balancers } = this.ledgers;
+    const { endpoints, endpointIds, loadBalancers } = this.ledgers;
     const going = toSend(endpoints).filter((key) => endpoints.acknowledged.has(key));
     if (going.length === 0) return { isReplaced: false, left: false };
     const inUse = new Set(this.othersEndpoints);
-    for (const key of [...balancers.pending(), ...balancers.quarantined.keys(), ...this.kept])
-      for (const id of balancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
+    for (const key of [...loadBalancers.pending(), ...loadBalancers.quarantined.keys(), ...this.kept])
+      for (const id of loadBalancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
     const unused = going.filter((key) => !inUse.has(endpointIds.get(key) ?? ''));
     const now = unused.slice(0, MOST_REMOVALS);
     for (const keys of parts(now, () => 1)) await this.batch(() => this.writer.removeEndpoints(keys));
@@ -515,19 +515,19 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Removes everything of the mode's, by a driver that does nothing else; nothing there is success. */
   async remove(): Promise<void> {
     const { ledgers, writer } = this;
-    const { network, endpoints, balancers } = await this.look(this.table);
-    ledgers.readBack(endpoints, balancers);
+    const { network, endpoints, loadBalancers } = await this.look(this.table);
+    ledgers.readBack(endpoints, loadBalancers);
     writer.begin(true);
-    for (const key of balancers.made.keys()) ledgers.balancers.desire(key, undefined);
-    await writer.balancers([...balancers.made.keys()]);
+    for (const key of loadBalancers.made.keys()) ledgers.loadBalancers.desire(key, undefined);
+    await writer.loadBalancers([...loadBalancers.made.keys()]);
     const unused = [...endpoints.made.keys()].filter(
-      (key) => !balancers.othersEndpoints.has(endpoints.ids.get(key) ?? ''),
+      (key) => !loadBalancers.othersEndpoints.has(endpoints.ids.get(key) ?? ''),
     );
     for (const key of unused) ledgers.endpoints.desire(key, undefined);
     await writer.removeEndpoints(unused);
     writer.finish();
     this.network = network;
-    const [refused] = [...ledgers.balancers.quarantined.values(), ...ledgers.endpoints.quarantined.values()];
+    const [refused] = [...ledgers.loadBalancers.quarantined.values(), ...ledgers.endpoints.quarantined.values()];
     if (refused !== undefined) throw new Error(refused.reason);
   }
 }

@@ -5,14 +5,14 @@ import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { FamilyTable, FrontendKind } from '../../plan/types.js';
 import { everything } from '../table-view.js';
-import { sameBalancer, type Balancer } from './balancers.js';
+import { sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
 import { Desired, type KernelspaceSettings } from './desired.js';
-import type { BalancerKey, Balancers, Endpoints } from './listing.js';
+import type { LoadBalancerKey, LoadBalancers, Endpoints } from './listing.js';
 import { resolve, type Resolution } from './resolution.js';
 
 interface Dumped {
   readonly plan: FamilyTable;
-  readonly balancers: Balancers;
+  readonly loadBalancers: LoadBalancers;
   readonly endpoints: Endpoints;
   readonly resolution: Resolution;
   readonly settings: KernelspaceSettings;
@@ -26,18 +26,18 @@ const UNKNOWN_SERVICE = '?';
  * without endpoints. If HNS holds exactly what a frontend's plan results in, the plan's lines are printed, otherwise what can
  * be read from HNS.
  */
-export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Dumped): readonly string[] {
+export function dumpHns({ plan, loadBalancers, endpoints, resolution, settings }: Dumped): readonly string[] {
   const { family } = plan;
   const lines = printNode(plan.node);
   for (const address of plan.clusterAddresses) lines.push(clusterAddressLine(family, address));
   for (const address of plan.hairpinAddresses) lines.push(hairpinLine(family, address));
   const desired = new Desired(() => plan, settings);
   desired.update({ ...everything(plan), ownEndpoints: new Set() });
-  const checks = new Set<BalancerKey>();
+  const checks = new Set<LoadBalancerKey>();
   for (const [key, { endpoints: list }] of desired.entries()) if (list === null) checks.add(key);
   for (const frontend of plan.frontends()) {
     const wanted = desired.get(frontend.key);
-    const held = balancers.made.get(frontend.key);
+    const held = loadBalancers.made.get(frontend.key);
     const right = wanted === undefined ? null : resolve(wanted, resolution);
     const isComplete =
       wanted === undefined || wanted.endpoints?.every((address) => isThere(address, resolution)) === true;
@@ -45,12 +45,12 @@ export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Du
       isComplete &&
       (right === null
         ? held === undefined || desired.kept(frontend.key) !== null
-        : held !== undefined && sameBalancer(right, held))
+        : held !== undefined && sameLoadBalancer(right, held))
     )
       for (const line of printFrontend(frontend)) lines.push(line);
     else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
   }
-  for (const [key, held] of balancers.made)
+  for (const [key, held] of loadBalancers.made)
     if (plan.frontend(key) === undefined && !checks.has(key))
       lines.push(...printHeld(plan, key, held, addressesById(endpoints)));
   return lines.sort();
@@ -70,8 +70,8 @@ function addressesById({ found, ids }: Endpoints): ReadonlyMap<string, IPAddress
 
 function printHeld(
   { family }: FamilyTable,
-  key: BalancerKey,
-  { endpoints, internalPort: port, portFlags, distribution }: Balancer,
+  key: LoadBalancerKey,
+  { endpoints, internalPort: port, portFlags, distribution }: LoadBalancer,
   addresses: ReadonlyMap<string, IPAddress>,
 ): readonly string[] {
   if (key.startsWith('unexpected ')) return [`${family} load-balancer ${key}`];
@@ -91,7 +91,7 @@ function printHeld(
   ];
 }
 
-function kindOf(key: BalancerKey, portFlags: number): FrontendKind {
+function kindOf(key: LoadBalancerKey, portFlags: number): FrontendKind {
   if (parseFrontendKey(key).address === null) return 'NodePort';
   return (portFlags & HCN_PORT_MAPPING_FLAGS.vipExternalIp) === 0 ? 'ClusterIP' : 'ExternalIP';
 }

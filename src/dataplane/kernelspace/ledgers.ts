@@ -1,30 +1,30 @@
 import { differing } from '../differences.js';
 import { Ledger } from '../ledger.js';
-import { sameBalancer, type Balancer } from './balancers.js';
-import type { BalancerKey, Balancers, EndpointKey, Endpoints, MadeEndpoint } from './listing.js';
+import { sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
+import type { LoadBalancerKey, LoadBalancers, EndpointKey, Endpoints, MadeEndpoint } from './listing.js';
 
 /** The desired and the held state of one family, with the ids of HNS. */
 export class Ledgers {
   readonly endpoints: Ledger<EndpointKey, MadeEndpoint>;
-  readonly balancers: Ledger<BalancerKey, Balancer>;
+  readonly loadBalancers: Ledger<LoadBalancerKey, LoadBalancer>;
   readonly endpointIds = new Map<EndpointKey, string>();
-  readonly balancerIds = new Map<BalancerKey, string>();
+  readonly loadBalancerIds = new Map<LoadBalancerKey, string>();
 
   constructor(now: () => number) {
     this.endpoints = new Ledger({ same: sameEndpoint, now });
-    this.balancers = new Ledger({ same: sameBalancer, now });
+    this.loadBalancers = new Ledger({ same: sameLoadBalancer, now });
     this.endpoints.markAllUnknown();
-    this.balancers.markAllUnknown();
+    this.loadBalancers.markAllUnknown();
   }
 
   /** Enters the listed state of HNS. */
-  readBack(endpoints: Pick<Endpoints, 'made' | 'ids'>, balancers: Pick<Balancers, 'made' | 'ids'>): void {
+  readBack(endpoints: Pick<Endpoints, 'made' | 'ids'>, loadBalancers: Pick<LoadBalancers, 'made' | 'ids'>): void {
     this.endpoints.readBackAll(
       new Map([...endpoints.made].map(([key, made]) => [key, this.known(key, made, endpoints)])),
     );
-    this.balancers.readBackAll(new Map(balancers.made));
+    this.loadBalancers.readBackAll(new Map(loadBalancers.made));
     fill(this.endpointIds, endpoints.ids);
-    fill(this.balancerIds, balancers.ids);
+    fill(this.loadBalancerIds, loadBalancers.ids);
   }
 
   /** With the provider that it was made with, if HNS does not report one. */
@@ -35,10 +35,10 @@ export class Ledgers {
   }
 
   /** Values lost, altered or added since they were acknowledged, a line each. */
-  differences(endpoints: Pick<Endpoints, 'made'>, balancers: Pick<Balancers, 'made'>): readonly string[] {
+  differences(endpoints: Pick<Endpoints, 'made'>, loadBalancers: Pick<LoadBalancers, 'made'>): readonly string[] {
     return [
       ...differing(this.endpoints, endpoints.made, sameEndpoint, (key) => `endpoint ${key}`),
-      ...differing(this.balancers, balancers.made, sameBalancer, (key) => `load balancer ${key}`),
+      ...differing(this.loadBalancers, loadBalancers.made, sameLoadBalancer, (key) => `load balancer ${key}`),
     ];
   }
 }

@@ -21,7 +21,7 @@ import {
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { isUsualNodePort } from '../removal/footprint.js';
-import { endpointsOf, familyOfBalancer, readBalancer, type Balancer } from './balancers.js';
+import { endpointsOf, familyOfLoadBalancer, readLoadBalancer, type LoadBalancer } from './load-balancers.js';
 import { objects, text, whole } from './members.js';
 import { isOwnId, isProxyMac, normalMac } from './names.js';
 
@@ -62,7 +62,7 @@ export interface MadeEndpoint {
 /** By address; an endpoint whose address another has already is found by its id. */
 export type EndpointKey = IPAddress | `unexpected ${string}`;
 /** A {@link FrontendKey}; `unexpected ID` for what has a frontend that another has already, or none. */
-export type BalancerKey = string;
+export type LoadBalancerKey = string;
 
 export interface Endpoints {
   /** Those of others that can be used: pods of this node above all. */
@@ -80,10 +80,10 @@ export interface Endpoints {
   readonly addressByName: ReadonlyMap<string, IPAddress>;
 }
 
-export interface Balancers {
+export interface LoadBalancers {
   /** A proxy's. */
-  readonly made: Map<BalancerKey, Balancer>;
-  readonly ids: ReadonlyMap<BalancerKey, string>;
+  readonly made: Map<LoadBalancerKey, LoadBalancer>;
+  readonly ids: ReadonlyMap<LoadBalancerKey, string>;
   /** Endpoints that others' load balancers use. */
   readonly othersEndpoints: ReadonlySet<string>;
 }
@@ -214,32 +214,32 @@ function readMade(id: string, properties: HcnEndpoint): MadeEndpoint | null {
   return { isRemote: remote, mac: remote ? mac : '', provider };
 }
 
-export async function listBalancers(
+export async function listLoadBalancers(
   addon: Pick<HcnAddon, 'hcnList'>,
   family: Family,
   { onNetwork, all }: Pick<Endpoints, 'onNetwork' | 'all'>,
   ownership: Ownership,
-): Promise<Balancers> {
-  const made = new Map<BalancerKey, Balancer>();
-  const ids = new Map<BalancerKey, string>();
+): Promise<LoadBalancers> {
+  const made = new Map<LoadBalancerKey, LoadBalancer>();
+  const ids = new Map<LoadBalancerKey, string>();
   const othersEndpoints = new Set<string>();
   for (const listed of await addon.hcnList('loadBalancer', null)) {
-    if (familyOfBalancer(listed.properties) !== family) continue;
-    const read = readBalancer(listed.properties);
+    if (familyOfLoadBalancer(listed.properties) !== family) continue;
+    const read = readLoadBalancer(listed.properties);
     const isNear = (endpoint: string): boolean => onNetwork.has(endpoint) || !all.has(endpoint);
     if (!isProxys(listed, read, isNear, ownership)) {
       for (const endpoint of endpointsOf(listed.properties)) othersEndpoints.add(endpoint);
       continue;
     }
-    const key: BalancerKey = read === null || made.has(read.key) ? `unexpected ${listed.id}` : read.key;
-    made.set(key, read?.balancer ?? UNREADABLE);
+    const key: LoadBalancerKey = read === null || made.has(read.key) ? `unexpected ${listed.id}` : read.key;
+    made.set(key, read?.loadBalancer ?? UNREADABLE);
     ids.set(key, listed.id);
   }
   return { made, ids, othersEndpoints };
 }
 
 /** It only has to go. */
-const UNREADABLE: Balancer = {
+const UNREADABLE: LoadBalancer = {
   internalPort: 0,
   flags: 0,
   portFlags: 0,
@@ -254,17 +254,17 @@ const UNREADABLE: Balancer = {
  */
 function isProxys(
   { id }: HcnListed<'loadBalancer'>,
-  read: ReturnType<typeof readBalancer>,
+  read: ReturnType<typeof readLoadBalancer>,
   isNear: (endpoint: string) => boolean,
   { isWanted, serviceCIDRs }: Ownership,
 ): boolean {
   if (isOwnId(id)) return true;
-  if (read === null || !read.balancer.endpoints.every(isNear)) return false;
+  if (read === null || !read.loadBalancer.endpoints.every(isNear)) return false;
   return isWanted(read.key) || couldBeService(read, serviceCIDRs);
 }
 
 function couldBeService(
-  { key, balancer: { portFlags } }: { readonly key: FrontendKey; readonly balancer: Balancer },
+  { key, loadBalancer: { portFlags } }: { readonly key: FrontendKey; readonly loadBalancer: LoadBalancer },
   serviceCIDRs: readonly IPPrefix[],
 ): boolean {
   const { address, port } = parseFrontendKey(key);

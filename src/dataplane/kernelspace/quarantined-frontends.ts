@@ -4,7 +4,7 @@ import type { QuarantinedFrontend } from '../contract.js';
 import type { Desired } from './desired.js';
 import { AWAIT_MS } from './endpoints.js';
 import type { Ledgers } from './ledgers.js';
-import type { BalancerKey } from './listing.js';
+import type { LoadBalancerKey } from './listing.js';
 
 /** From then on it is reported as a refusal that HNS has no endpoint for a pod of this node. */
 const PATIENCE_MS = 10_000;
@@ -24,15 +24,15 @@ export function quarantinedFrontends(parts: QuarantineParts): readonly Quarantin
   const { ledgers, desired, awaited, now, networkName } = parts;
   const found = new Map<FrontendKey, QuarantinedFrontend>();
   const add = (
-    key: BalancerKey,
+    key: LoadBalancerKey,
     { reason, since, retryAt }: Omit<QuarantinedFrontend, 'frontend' | 'absent'>,
   ): void => {
     const wanted = desired.get(key);
     const frontend = wanted?.plan.key ?? key;
-    const absent = wanted !== undefined && !ledgers.balancers.acknowledged.has(key);
+    const absent = wanted !== undefined && !ledgers.loadBalancers.acknowledged.has(key);
     if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt, ...(absent ? { absent } : {}) });
   };
-  for (const [key, quarantined] of ledgers.balancers.quarantined) add(key, quarantined);
+  for (const [key, quarantined] of ledgers.loadBalancers.quarantined) add(key, quarantined);
   for (const [key, quarantined] of ledgers.endpoints.quarantined) {
     const users = desired.usersOf(key as IPAddress);
     for (const user of users) add(user, quarantined);

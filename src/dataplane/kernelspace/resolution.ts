@@ -1,5 +1,5 @@
 import { familyOf, type Family, type IPAddress } from '../../base/ip.js';
-import type { Balancer } from './balancers.js';
+import type { LoadBalancer } from './load-balancers.js';
 import type { Wanted } from './desired.js';
 import { providerOf, type Network } from './listing.js';
 
@@ -18,7 +18,7 @@ export interface Resolution {
 }
 
 /** The load balancer with what is there of its endpoints; null: nothing is. */
-export function resolve({ handling, endpoints }: Wanted, resolution: Resolution): Balancer | null {
+export function resolve({ handling, endpoints }: Wanted, resolution: Resolution): LoadBalancer | null {
   const { idOf, healthCheckEndpoint } = resolution;
   const ids = endpoints === null ? [healthCheckEndpoint] : endpoints.map(idOf);
   const there = ids.filter((id) => id !== null);

@@ -8,9 +8,9 @@ import {
 } from '../../native/contract.js';
 import type { NativeError } from '../../native/errors.js';
 import type { Ledger } from '../ledger.js';
-import { settingsOf, type Balancer } from './balancers.js';
+import { settingsOf, type LoadBalancer } from './load-balancers.js';
 import type { Ledgers } from './ledgers.js';
-import type { BalancerKey, EndpointKey, MadeEndpoint, Network } from './listing.js';
+import type { LoadBalancerKey, EndpointKey, MadeEndpoint, Network } from './listing.js';
 import type { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { isPassing } from './passing.js';
@@ -20,7 +20,7 @@ interface WriterParts {
   readonly ledgers: Ledgers;
   readonly modifying: Modifying;
   /** Whether HNS may change the load balancer in place, where it can. */
-  readonly inPlace: (key: BalancerKey) => boolean;
+  readonly inPlace: (key: LoadBalancerKey) => boolean;
   /** Called with what is sent. */
   readonly onOperations: (operations: readonly HcnOperation[]) => void;
 }
@@ -29,8 +29,8 @@ type Answer = string | NativeError;
 
 /** A load balancer that is gone although another was to take its place. */
 interface Lost {
-  readonly key: BalancerKey;
-  readonly before: Balancer;
+  readonly key: LoadBalancerKey;
+  readonly before: LoadBalancer;
   /** Why HNS refused the other. */
   readonly reason: string;
 }
@@ -69,7 +69,7 @@ export class Writer {
   /** Whether a refusal came from an unexpected state of HNS: the object is still pending, and HNS has to be read. */
   isOutdated = false;
   /** The former state of load balancers that HNS reported as changed in place and that were not listed since. */
-  readonly modified = new Map<BalancerKey, Balancer>();
+  readonly modified = new Map<LoadBalancerKey, LoadBalancer>();
   private readonly failures: unknown[] = [];
   private isRead = false;
 
@@ -118,15 +118,15 @@ export class Writer {
   }
 
   /** Makes, changes and removes load balancers, in their present desired state. */
-  async balancers(keys: readonly BalancerKey[]): Promise<void> {
-    const { balancers, balancerIds } = this.parts.ledgers;
+  async loadBalancers(keys: readonly LoadBalancerKey[]): Promise<void> {
+    const { loadBalancers, loadBalancerIds } = this.parts.ledgers;
     const jobs = keys.map((key) => ({
       key,
-      before: balancers.acknowledged.get(key),
-      operations: this.balancerOperations(key),
+      before: loadBalancers.acknowledged.get(key),
+      operations: this.loadBalancerOperations(key),
     }));
     const lost: Lost[] = [];
-    await this.exchange(balancers, jobs, (key, answers, { before, operations }) => {
+    await this.exchange(loadBalancers, jobs, (key, answers, { before, operations }) => {
       let held = before;
       let refusal: NativeError | null = null;
       for (const [index, { type }] of operations.entries()) {
@@ -134,19 +134,19 @@ export class Writer {
         if (answer === undefined) continue;
         const isDone = typeof answer === 'string' || (type === 'delete' && is(GONE, answer));
         if (!isDone) refusal ??= answer;
-        if (type === 'delete' && isDone) balancerIds.delete(key);
+        if (type === 'delete' && isDone) loadBalancerIds.delete(key);
         if (type === 'modify' && isDone) this.noteModified(key, before);
         else this.modified.delete(key);
         if (type === 'delete') held = isDone ? undefined : held;
         else if (typeof answer === 'string') {
-          balancerIds.set(key, answer);
-          held = balancers.acknowledged.get(key);
+          loadBalancerIds.set(key, answer);
+          held = loadBalancers.acknowledged.get(key);
         } else if (type === 'modify' && is(GONE, answer)) held = undefined;
       }
       if (refusal === null) return;
-      this.refuseBalancer(key, held, refusal, operations[0]?.type === 'modify');
-      const isLost = before !== undefined && held === undefined && balancers.quarantined.has(key);
-      if (isLost && balancers.desired(key) !== undefined) lost.push({ key, before, reason: refusal.message });
+      this.refuseLoadBalancer(key, held, refusal, operations[0]?.type === 'modify');
+      const isLost = before !== undefined && held === undefined && loadBalancers.quarantined.has(key);
+      if (isLost && loadBalancers.desired(key) !== undefined) lost.push({ key, before, reason: refusal.message });
     });
     await this.putBack(lost);
   }
@@ -155,7 +155,7 @@ export class Writer {
   private async putBack(lost: readonly Lost[]): Promise<void> {
     if (lost.length === 0) return;
     const { ledgers, hcn, onOperations } = this.parts;
-    const operations = lost.map(({ key, before }) => balancerCreation(key, settingsOf(key, before)));
+    const operations = lost.map(({ key, before }) => loadBalancerCreation(key, settingsOf(key, before)));
     onOperations(operations);
     const answers = await hcn.hcnApply(operations);
     this.calls++;
@@ -165,45 +165,45 @@ export class Writer {
       if (answer === undefined) continue;
       const isBack = typeof answer === 'string';
       if (isBack) {
-        ledgers.balancerIds.set(key, answer);
-        ledgers.balancers.readBack(key, before);
+        ledgers.loadBalancerIds.set(key, answer);
+        ledgers.loadBalancers.readBack(key, before);
       }
       const outcome = isBack
         ? 'what was there before was put back'
         : `nor can what was there before be put back: ${answer.message}`;
-      ledgers.balancers.explain(key, `${reason}; ${outcome}`);
+      ledgers.loadBalancers.explain(key, `${reason}; ${outcome}`);
     }
   }
 
-  private noteModified(key: BalancerKey, before: Balancer | undefined): void {
+  private noteModified(key: LoadBalancerKey, before: LoadBalancer | undefined): void {
     if (before !== undefined && !this.modified.has(key)) this.modified.set(key, before);
   }
 
-  private balancerOperations(key: BalancerKey): readonly HcnOperation[] {
-    const { balancers, balancerIds } = this.parts.ledgers;
-    const wanted = balancers.desired(key);
-    const id = balancerIds.get(key);
+  private loadBalancerOperations(key: LoadBalancerKey): readonly HcnOperation[] {
+    const { loadBalancers, loadBalancerIds } = this.parts.ledgers;
+    const wanted = loadBalancers.desired(key);
+    const id = loadBalancerIds.get(key);
     const removal: readonly HcnOperation[] = id === undefined ? [] : [{ type: 'delete', kind: 'loadBalancer', id }];
     if (wanted === undefined) return removal;
     const settings = settingsOf(key, wanted);
     if (id !== undefined && this.parts.modifying.isPossible && this.parts.inPlace(key))
       return [{ type: 'modify', kind: 'loadBalancer', id, settings }];
-    return [...removal, balancerCreation(key, settings)];
+    return [...removal, loadBalancerCreation(key, settings)];
   }
 
-  private refuseBalancer(
-    key: BalancerKey,
-    held: Balancer | undefined,
+  private refuseLoadBalancer(
+    key: LoadBalancerKey,
+    held: LoadBalancer | undefined,
     error: NativeError,
     isModification: boolean,
   ): void {
-    const { balancers } = this.parts.ledgers;
+    const { loadBalancers } = this.parts.ledgers;
     if (isModification && is(UNKNOWN_CALL, error)) {
       this.parts.modifying.unsupported();
-      balancers.readBack(key, held);
+      loadBalancers.readBack(key, held);
       return;
     }
-    this.refuse(balancers, key, held, error);
+    this.refuse(loadBalancers, key, held, error);
   }
 
   /** One call. Afterwards its keys are as desired, except for what `enter` makes of the answers. When it rejects they are unknown. */
@@ -253,7 +253,7 @@ function endpointCreation(network: Network, key: EndpointKey, { isRemote, mac, p
   return { type: 'create', kind: 'endpoint', network: network.id, id, settings };
 }
 
-function balancerCreation(key: BalancerKey, settings: HcnLoadBalancer): HcnOperation {
+function loadBalancerCreation(key: LoadBalancerKey, settings: HcnLoadBalancer): HcnOperation {
   return {
     type: 'create',
     kind: 'loadBalancer',

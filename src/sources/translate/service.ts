@@ -67,7 +67,7 @@ export function translateService(object: unknown, names: Interner): Translation<
     healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
     connectRetry: readRetry(metadata, CONNECT_RETRY),
     udpRetry: readRetry(metadata, UDP_RETRY),
-    balancerFlags: readBalancerFlags(metadata),
+    loadBalancerFlags: readLoadBalancerFlags(metadata),
     endingConnections: readEndingConnections(metadata),
     ports: names.servicePorts(ports),
   };
@@ -79,7 +79,7 @@ export function translateService(object: unknown, names: Interner): Translation<
 }
 
 /** An annotation of any other type counts as none: they are for one platform, and not worth refusing a Service for. */
-function readBalancerFlags(metadata: Fields): number {
+function readLoadBalancerFlags(metadata: Fields): number {
   const annotations = metadata.raw('annotations');
   if (!isMapping(annotations)) return 0;
   const { 'preserve-destination': preserved, winProxyOptimization: optimized } = annotations;

@@ -53,9 +53,9 @@ t.test('an endpoint changes one chain, a Service its chain and one of the dispat
 
 t.test('what refuses less stops doing so after it translates, what refuses more does so before', async (t) => {
   const rig = new Rig();
-  const balancer = (sourceRanges: readonly string[]): Row =>
-    service('balancer', { clusterIPs: ['10.96.0.9'], balancer: ['192.0.2.3'], sourceRanges });
-  rig.commit([...NODE_ROWS, web(1), web(2), endpoints(2, 1), balancer(['203.0.113.0/24']), slice('balancer', [])]);
+  const loadBalancer = (sourceRanges: readonly string[]): Row =>
+    service('balancer', { clusterIPs: ['10.96.0.9'], loadBalancer: ['192.0.2.3'], sourceRanges });
+  rig.commit([...NODE_ROWS, web(1), web(2), endpoints(2, 1), loadBalancer(['203.0.113.0/24']), slice('balancer', [])]);
   await rig.sync();
   t.equal(rig.kernel.rules('filter', 'KUBE-SERVICES')?.length, 2);
   const first = /^chain filter KUBE-(SERVICES|PROXY-FIREWALL)$/;
@@ -75,9 +75,9 @@ t.test('what refuses less stops doing so after it translates, what refuses more 
   const served = await tables([slice('balancer', [{ address: '10.0.3.1', node: 'other' }])]);
   t.equal(served[0], 'nat');
   t.same(served.slice(-2).sort(), ['filter KUBE-PROXY-FIREWALL', 'filter KUBE-SERVICES']);
-  t.same((await tables([balancer([])])).at(-1), 'filter KUBE-PROXY-FIREWALL', 'source ranges taken away');
-  t.same(await tables([balancer(['203.0.113.0/24'])]), ['filter KUBE-PROXY-FIREWALL', 'nat', 'nat'], 'and back');
-  t.same(await tables([balancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
+  t.same((await tables([loadBalancer([])])).at(-1), 'filter KUBE-PROXY-FIREWALL', 'source ranges taken away');
+  t.same(await tables([loadBalancer(['203.0.113.0/24'])]), ['filter KUBE-PROXY-FIREWALL', 'nat', 'nat'], 'and back');
+  t.same(await tables([loadBalancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
 });
 
 t.test('a refusal changes in the same order when the Service port is renamed at the same time', async (t) => {
@@ -101,10 +101,10 @@ function refusing(index: number, row: Parameters<typeof service>[1], ...addresse
 
 const REFUSING: readonly (readonly [number, Parameters<typeof service>[1]])[] = [
   [1, { externalIPs: ['192.0.2.11'] }],
-  [2, { balancer: ['192.0.2.12'], sourceRanges: ['203.0.113.0/24', '198.18.0.0/15'] }],
-  [3, { balancer: ['192.0.2.13'], externalTrafficPolicy: 'Local' }],
+  [2, { loadBalancer: ['192.0.2.12'], sourceRanges: ['203.0.113.0/24', '198.18.0.0/15'] }],
+  [3, { loadBalancer: ['192.0.2.13'], externalTrafficPolicy: 'Local' }],
   [4, { internalTrafficPolicy: 'Local' }],
-  [5, { balancer: ['192.0.2.15'], sourceRanges: ['203.0.113.0/24'], externalTrafficPolicy: 'Local' }],
+  [5, { loadBalancer: ['192.0.2.15'], sourceRanges: ['203.0.113.0/24'], externalTrafficPolicy: 'Local' }],
 ];
 
 t.test('after a restart, too, what was refused is let go of once it is translated', async (t) => {

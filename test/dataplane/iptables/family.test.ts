@@ -11,7 +11,7 @@ function web(fields: Parameters<typeof service>[1] = {}): Row {
   return service('web', {
     clusterIPs: ['10.96.0.10'],
     externalIPs: ['198.51.100.1'],
-    balancer: ['192.0.2.1'],
+    loadBalancer: ['192.0.2.1'],
     ports: [{ name: 'http', port: 80, nodePort: 30080 }],
     ...fields,
   });

@@ -9,18 +9,18 @@ const EMPTY = service('empty', { clusterIPs: ['10.96.0.1'], ports: [{ port: 80, 
 const LOCAL = service('local', {
   clusterIPs: ['10.96.0.2'],
   ports: [{ port: 80, nodePort: 30002 }],
-  balancer: ['192.0.2.2'],
+  loadBalancer: ['192.0.2.2'],
   externalTrafficPolicy: 'Local',
 });
 const RANGES = service('ranges', {
   clusterIPs: ['10.96.0.3'],
   ports: [{ port: 80, protocol: 'UDP' }],
-  balancer: ['192.0.2.3'],
+  loadBalancer: ['192.0.2.3'],
   sourceRanges: ['10.0.0.0/8', '172.16.0.0/12'],
 });
 const BOTH = service('both', {
   clusterIPs: ['10.96.0.4'],
-  balancer: ['192.0.2.4'],
+  loadBalancer: ['192.0.2.4'],
   sourceRanges: ['10.0.0.0/8'],
   externalTrafficPolicy: 'Local',
 });

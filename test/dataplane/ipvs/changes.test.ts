@@ -205,13 +205,17 @@ function asked(rig: Rig, destination: string, port = 80): readonly string[] {
 }
 
 t.test('an address that a living Service gives up is left alone at once, open connections or not', async (t) => {
-  const external = { externalIPs: ['192.0.2.9', '192.168.1.2'], balancer: ['192.0.2.8'] };
+  const external = { externalIPs: ['192.0.2.9', '192.168.1.2'], loadBalancer: ['192.0.2.8'] };
   const ports = [{ port: 80, nodePort: 30_080 }];
   const gives: readonly (readonly [what: string, fields: Parameters<typeof service>[1], given: readonly string[]])[] = [
     ['back to ClusterIP', {}, ['192.0.2.9', '192.168.1.2', '192.0.2.8']],
-    ['external IPs removed', { balancer: ['192.0.2.8'], ports }, ['192.0.2.9', '192.168.1.2']],
-    ['another load balancer address', { ...external, balancer: ['192.0.2.7'], ports }, ['192.0.2.8']],
-    ['policy Local with another address', { balancer: ['192.0.2.7'], externalTrafficPolicy: 'Local' }, ['192.0.2.8']],
+    ['external IPs removed', { loadBalancer: ['192.0.2.8'], ports }, ['192.0.2.9', '192.168.1.2']],
+    ['another load balancer address', { ...external, loadBalancer: ['192.0.2.7'], ports }, ['192.0.2.8']],
+    [
+      'policy Local with another address',
+      { loadBalancer: ['192.0.2.7'], externalTrafficPolicy: 'Local' },
+      ['192.0.2.8'],
+    ],
   ];
   for (const [what, fields, given] of gives) {
     for (const restarts of [false, true]) {
@@ -240,14 +244,14 @@ t.test('an address that a living Service gives up is left alone at once, open co
 
 t.test('an address that has only old connections to a removed port is given up with its other ports', async (t) => {
   const rig = new Rig();
-  const balancer = ['192.0.2.8'];
+  const loadBalancer = ['192.0.2.8'];
   const two = [80, 443].map((port) => ({ name: `p${port}`, port }));
   const backends = slice('web-0', [{ address: '10.0.0.1', node: 'other' }], { ports: two });
-  rig.commit([...NODE_ROWS, web(0, { balancer, ports: two }), backends]);
+  rig.commit([...NODE_ROWS, web(0, { loadBalancer, ports: two }), backends]);
   await rig.sync();
   t.equal(virtual(rig, '192.0.2.8:443')?.destinations.size, 1);
   connections(rig, '192.0.2.8:443', 1);
-  rig.commit([web(0, { balancer, ports: two.slice(0, 1) })]);
+  rig.commit([web(0, { loadBalancer, ports: two.slice(0, 1) })]);
   await rig.sync();
   t.same(weights(rig, '192.0.2.8:443'), [0], 'the connection to the removed port goes on');
   t.same(asked(rig, '192.0.2.8', 443), ['reject', 'reject'], 'as to any other port');
@@ -409,7 +413,7 @@ t.test('whatever call fails, and whenever the process ends, the next makes up fo
   const after = [
     web(0, { ports, externalIPs: ['192.0.2.9'] }),
     endpoints(0, ['10.0.0.2']),
-    web(2, { balancer: ['192.0.2.8'], sourceRanges: ['198.18.0.0/15'] }),
+    web(2, { loadBalancer: ['192.0.2.8'], sourceRanges: ['198.18.0.0/15'] }),
     endpoints(2, ['10.2.0.1']),
   ];
   let calls = 0;

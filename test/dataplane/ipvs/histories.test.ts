@@ -24,7 +24,7 @@ function someService(random: SeededRandom, name: string, index: number): Service
       [{ port: 9, protocol: 'SCTP' }],
     ]),
     externalIPs: one([[], ['192.0.2.9']]),
-    balancer: one([[], [`192.0.2.1${index}`]]),
+    loadBalancer: one([[], [`192.0.2.1${index}`]]),
     sourceRanges: one([[], ['198.18.0.0/15']]),
     affinitySeconds: one([null, 100]),
   });

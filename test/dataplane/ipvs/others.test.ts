@@ -6,7 +6,7 @@ import { NODE_ROWS, Rig } from './rig.js';
 
 /** Rules of others beside the mode's. */
 
-const EXTERNAL = { externalIPs: ['192.0.2.9', '192.168.1.2'], balancer: ['192.0.2.8'] };
+const EXTERNAL = { externalIPs: ['192.0.2.9', '192.168.1.2'], loadBalancer: ['192.0.2.8'] };
 const WEB: readonly Row[] = [
   service('web', { clusterIPs: ['10.96.0.1'], ...EXTERNAL }),
   slice('web', [{ address: '10.1.0.1', node: 'me' }]),

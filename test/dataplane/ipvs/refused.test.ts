@@ -13,12 +13,12 @@ const EMPTY = service('empty', { clusterIPs: ['10.96.0.1'], ports: [{ port: 80, 
 const RANGES = service('ranges', {
   clusterIPs: ['10.96.0.3'],
   ports: [{ port: 80, protocol: 'UDP' }],
-  balancer: ['192.0.2.3'],
+  loadBalancer: ['192.0.2.3'],
   sourceRanges: ['10.0.0.0/8'],
 });
 const LOCAL = service('local', {
   clusterIPs: ['10.96.0.2'],
-  balancer: ['192.0.2.2'],
+  loadBalancer: ['192.0.2.2'],
   externalTrafficPolicy: 'Local',
 });
 const ELSEWHERE = [{ address: '10.0.2.1', node: 'other' }];

@@ -3,7 +3,7 @@ import type { HcnOperation } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
-import { balancers, costs } from './scene.js';
+import { loadBalancers, costs } from './scene.js';
 
 /** A first start on a slow HNS: what comes first, and what a process that ends waits for. */
 
@@ -42,7 +42,7 @@ t.test('a first start goes Service by Service, and serves DNS first', async (t) 
   await rig.sync();
   t.equal(first.length, SERVICES + 1);
   t.ok((first[0] ?? 0) <= BATCH, `the first load balancer after ${first[0]} operations`);
-  t.same(Object.keys(balancers(rig))[0], '10.96.9.10:53');
+  t.same(Object.keys(loadBalancers(rig))[0], '10.96.9.10:53');
   // Whatever the size of the cluster: a Service waits for those before it alone.
   for (const [index, done] of first.entries()) t.ok(done <= BATCH + index * (ENDPOINTS + 1), `load balancer ${index}`);
   t.same(await rig.difference(), []);

@@ -2,14 +2,14 @@ import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
 import { service, slice } from '../../support/rows.js';
 import { Rig } from './rig.js';
-import { balancers, REF, started } from './scene.js';
+import { loadBalancers, REF, started } from './scene.js';
 
 /** Connections of pods that serve no more: HNS ends them with the endpoint, and with the load balancer (kubernetes/kubernetes#113841). */
 
 const SERVING = { node: 'other', state: 'rs' };
 const DRAINING = { node: 'other', state: 't' };
 
-const BALANCED = service('web', { balancer: ['192.0.2.1'], ports: [{ port: 80, nodePort: 30_080 }] });
+const BALANCED = service('web', { loadBalancer: ['192.0.2.1'], ports: [{ port: 80, nodePort: 30_080 }] });
 
 function endpoints(...pods: readonly { readonly address: string }[]): Row {
   return slice('web', pods);
@@ -23,7 +23,10 @@ function held(rig: Rig): readonly string[] {
 /** How many endpoints each load balancer has. */
 function counts(rig: Rig): Readonly<Record<string, number>> {
   return Object.fromEntries(
-    Object.entries(balancers(rig)).map(([key, { HostComputeEndpoints = [] }]) => [key, HostComputeEndpoints.length]),
+    Object.entries(loadBalancers(rig)).map(([key, { HostComputeEndpoints = [] }]) => [
+      key,
+      HostComputeEndpoints.length,
+    ]),
   );
 }
 

@@ -5,7 +5,7 @@ import { KEEPS_DESTINATION, REPLACED_WHOLE } from '../../../src/state/rows.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { address, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
-import { balancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
+import { loadBalancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
 
 t.test('what one more endpoint costs', async (t) => {
   const modifying = await started(CLUSTER);
@@ -57,10 +57,10 @@ t.test('what is right at a start stays, whoever made it', async (t) => {
       const another = `0000000${index}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`;
       objects.delete(id);
       objects.set(another, { ...properties, ID: another });
-      for (const [own, balancer] of hns.loadBalancers)
+      for (const [own, loadBalancer] of hns.loadBalancers)
         hns.loadBalancers.set(own, {
-          ...balancer,
-          HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => (each === id ? another : each)),
+          ...loadBalancer,
+          HostComputeEndpoints: (loadBalancer.HostComputeEndpoints ?? []).map((each) => (each === id ? another : each)),
         });
     }
   }
@@ -121,7 +121,7 @@ t.test('while sources are unsynced, load balancers that the plan lacks stay, and
 t.test('flags, source and distribution', async (t) => {
   const fields = {
     externalIPs: ['192.0.2.2'],
-    balancer: ['192.0.2.1'],
+    loadBalancer: ['192.0.2.1'],
     ports: [{ port: 80, nodePort: 30_080 }],
     affinitySeconds: 100,
   };
@@ -130,7 +130,7 @@ t.test('flags, source and distribution', async (t) => {
   await started([service('web', fields), pods('web', '10.0.0.1', '10.0.1.1')], rig);
   const shape = (): unknown =>
     Object.fromEntries(
-      Object.entries(balancers(rig)).map(([key, { Flags = 0, SourceVIP, PortMappings = [] }]) => [
+      Object.entries(loadBalancers(rig)).map(([key, { Flags = 0, SourceVIP, PortMappings = [] }]) => [
         key,
         [Flags, PortMappings[0]?.Flags ?? 0, PortMappings[0]?.DistributionType, SourceVIP],
       ]),
@@ -150,7 +150,7 @@ t.test('flags, source and distribution', async (t) => {
     '192.0.2.2:80': [1, 16],
     'node:30080': [1, 18],
   });
-  rig.commit([service('web', { ...fields, balancerFlags: KEEPS_DESTINATION, affinitySeconds: null })]);
+  rig.commit([service('web', { ...fields, loadBalancerFlags: KEEPS_DESTINATION, affinitySeconds: null })]);
   await rig.sync();
   t.match(shape(), { '192.0.2.1:80': [1, 28, undefined], '192.0.2.2:80': [0, 16], 'node:30080': [0, 18] });
   rig.restartWith({ features: hcnFeatures({ major: 10, minor: 1 }), enableDSR: false });
@@ -162,12 +162,12 @@ t.test('affinity is asked of an HNS that has it alone', async (t) => {
   const old = new HnsWorld();
   old.hns.version = { major: 11, minor: 10 };
   const rig = await started([service('web', { affinitySeconds: 100 }), pods('web', '10.0.1.1')], new Rig(old));
-  t.match(balancers(rig)['10.96.0.10:80'], { PortMappings: [{ DistributionType: undefined }] });
+  t.match(loadBalancers(rig)['10.96.0.10:80'], { PortMappings: [{ DistributionType: undefined }] });
   t.same(await rig.difference(), []);
 });
 
 t.test('a Service that asks for it is not changed in place', async (t) => {
-  const rig = await started([service('web', { balancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
+  const rig = await started([service('web', { loadBalancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2')]);
   t.same(await rig.reported(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
 });
@@ -176,7 +176,7 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   const rig = await started([service('web'), pods('web', '10.0.1.1')]);
   rig.commitEarly([pods('web', '10.0.0.1', '10.0.1.1')]);
   const first = await rig.sync();
-  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1, 'the others serve');
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1, 'the others serve');
   t.equal(first.dueAt, 100);
   t.equal(rig.kernel.hns.endpoints.size, 1, 'no remote endpoint takes its place');
   const again = await rig.sync();
@@ -203,7 +203,7 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   );
   t.equal(found.full, false);
   t.same([found.quarantined, found.dueAt, found.repairs], [[], undefined, []]);
-  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
 });
 
 t.test("a pod in the node's own network is left out, and nobody waits for it", async (t) => {
@@ -216,7 +216,7 @@ t.test("a pod in the node's own network is left out, and nobody waits for it", a
   t.match(await rig.sync(), { quarantined: [], dueAt: undefined });
   rig.now += 60_000;
   t.match(await rig.sync(), { quarantined: [], dueAt: undefined }, 'it is no refusal however long it takes');
-  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1);
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1);
   t.same(await rig.difference(), []);
 });
 
@@ -226,7 +226,7 @@ t.test('health checks of load balancers go to the node', async (t) => {
   const rig = new Rig(world);
   rig.restartWith({ healthCheckEndpoint: 'cbr0_ep' });
   const local = { externalTrafficPolicy: 'Local', healthCheckNodePort: 32_000 } as const;
-  const web = service('web', { balancer: ['192.0.2.1'], ports: [{ port: 80 }, { name: 'b', port: 81 }], ...local });
+  const web = service('web', { loadBalancer: ['192.0.2.1'], ports: [{ port: 80 }, { name: 'b', port: 81 }], ...local });
   await started(
     [
       web,
@@ -235,17 +235,17 @@ t.test('health checks of load balancers go to the node', async (t) => {
     ],
     rig,
   );
-  t.match(balancers(rig)['192.0.2.1:32000'], {
+  t.match(loadBalancers(rig)['192.0.2.1:32000'], {
     HostComputeEndpoints: [gateway],
     PortMappings: [{ Protocol: 6, InternalPort: 32_000 }],
   });
   t.same(await rig.difference(), []);
-  rig.commit([service('web', { balancer: ['192.0.2.1'] })]);
+  rig.commit([service('web', { loadBalancer: ['192.0.2.1'] })]);
   await rig.sync();
-  t.same(Object.keys(balancers(rig)).sort(), ['10.96.0.10:80', '192.0.2.1:10256', '192.0.2.1:80']);
+  t.same(Object.keys(loadBalancers(rig)).sort(), ['10.96.0.10:80', '192.0.2.1:10256', '192.0.2.1:80']);
   rig.commit([], [REF]);
   await rig.sync();
-  t.same(balancers(rig), {});
+  t.same(loadBalancers(rig), {});
 });
 
 t.test('a link address that another has is not given again', (t) => {
@@ -279,7 +279,7 @@ t.test('IPv6: link addresses are apart, and the other family fares as it may', a
   await rig.sync();
   const macs = [...world.hns.endpoints.values()].map(({ MacAddress }) => MacAddress);
   t.equal(new Set(macs).size, 5);
-  t.match(balancers(rig)['fd00:96::10:80'], { Flags: 2 });
+  t.match(loadBalancers(rig)['fd00:96::10:80'], { Flags: 2 });
   await rig.remove();
   t.same(await ipv4.difference(), []);
   const overlay = new HnsWorld();
@@ -299,14 +299,14 @@ t.test(
     rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['fd00:96::10'] }), pods6('fd00:10::1')]);
     await rig.sync();
     const { hns } = world;
-    for (const [id, balancer] of hns.loadBalancers) {
-      const [mapping] = balancer.PortMappings ?? [];
+    for (const [id, loadBalancer] of hns.loadBalancers) {
+      const [mapping] = loadBalancer.PortMappings ?? [];
       hns.loadBalancers.set(id, {
-        ...balancer,
+        ...loadBalancer,
         FrontendVIPs: ['fd00:96:0::10'],
-        Flags: (balancer.Flags ?? 0) | 0x100,
+        Flags: (loadBalancer.Flags ?? 0) | 0x100,
         PortMappings: [{ ...mapping, Flags: 1 }],
-        HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
+        HostComputeEndpoints: (loadBalancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
       });
     }
     for (const [id, endpoint] of hns.endpoints)

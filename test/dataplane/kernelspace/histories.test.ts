@@ -20,10 +20,10 @@ function someService(random: SeededRandom, name: string, index: number): Service
       [{ port: 53, protocol: 'UDP', nodePort: 30_053 + index }],
     ]),
     externalIPs: one([[], ['192.0.2.9']]),
-    balancer: one([[], [`192.0.2.1${index}`]]),
+    loadBalancer: one([[], [`192.0.2.1${index}`]]),
     affinitySeconds: one([null, 100]),
     externalTrafficPolicy: one(['Cluster', 'Local']),
-    balancerFlags: one([0, KEEPS_DESTINATION, REPLACED_WHOLE]),
+    loadBalancerFlags: one([0, KEEPS_DESTINATION, REPLACED_WHOLE]),
   });
 }
 

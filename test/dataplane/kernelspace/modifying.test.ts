@@ -2,7 +2,7 @@ import t from 'tap';
 import { hcnFeatures } from '../../../src/native/contract.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { Rig } from './rig.js';
-import { balancers, CLUSTER, costs, pods, started } from './scene.js';
+import { loadBalancers, CLUSTER, costs, pods, started } from './scene.js';
 
 /** Load balancers that HNS changes in place, and that it says it changes in place. */
 
@@ -52,7 +52,7 @@ t.test('an HNS that stops modifying is found out by a later look', async (t) => 
   rig.kernel.hns.pretendsToModify = true;
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3', '10.0.1.4')]);
   await rig.sync();
-  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 3);
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 3);
   t.equal(await rig.dataplane.audit(), true);
   await rig.sync(true);
   t.same([await rig.difference(), rig.refuted], [[], 1]);

@@ -3,7 +3,7 @@ import type { HcnPolicy } from '../../../src/native/contract.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { address, service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
-import { balancers, CLUSTER, costs, pods } from './scene.js';
+import { loadBalancers, CLUSTER, costs, pods } from './scene.js';
 
 function route(DestinationPrefix: string, ProviderAddress: string): HcnPolicy {
   return { Type: 'RemoteSubnetRoute', Settings: { DestinationPrefix, ProviderAddress, IsolationId: 4096 } };
@@ -87,7 +87,7 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
     ['10.0.1.2', '02-11-0A-00-01-02', 1, '{"ProviderAddress":"192.168.0.3"}'],
     ['10.96.0.10', '00-15-5D-00-00-02', 1, '{"ProviderAddress":"192.168.0.2"}'],
   ]);
-  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
   t.same(await rig.difference(), []);
   rig.restart();
   t.same((await costs(rig, () => rig.sync())).changes, 0);
@@ -99,10 +99,10 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
   rig.commit([pods('web', '10.0.1.1', '10.0.2.1')]);
   await rig.sync();
   t.match(JSON.stringify(made()), /10\.0\.2\.1","02-11-0A-00-02-01",1,"\{\\"ProviderAddress\\":\\"192\.168\.0\.4/);
-  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
   rig.commit([pods('web', '10.0.1.1', '198.51.100.7')]);
   await rig.sync();
-  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '192.168.0.2');
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.SourceVIP, '192.168.0.2');
   // Of subnets within one another the smallest counts.
   world.hns.networks.set(world.network, {
     ...world.hns.networks.get(world.network),

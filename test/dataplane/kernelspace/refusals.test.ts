@@ -3,7 +3,7 @@ import type { HnsFault } from '../../support/fake-hns/faults.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
-import { balancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
+import { loadBalancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
 
 /** What HNS does not do, or does and does not say. */
 
@@ -25,11 +25,11 @@ t.test('a frontend that HNS refuses is quarantined and retried, and others do no
   rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
   const refused = await rig.sync();
   t.match(refused.quarantined, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
-  t.same(Object.keys(balancers(rig)), ['10.96.0.11:80']);
+  t.same(Object.keys(loadBalancers(rig)), ['10.96.0.11:80']);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
   rig.now = 1000;
   t.same((await rig.sync()).quarantined, []);
-  t.equal(Object.keys(balancers(rig)).length, 2);
+  t.equal(Object.keys(loadBalancers(rig)).length, 2);
 });
 
 t.test('what HNS may do another time is no fault of the object', async (t) => {
@@ -49,7 +49,7 @@ t.test('what HNS may do another time is no fault of the object', async (t) => {
     rig.kernel.hns.faults.planned.push(null, { errno, operation: 0 });
     rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
     await t.rejects(rig.sync(), new RegExp(errno));
-    t.same(Object.keys(balancers(rig)), ['10.96.0.11:80'], 'others do not wait');
+    t.same(Object.keys(loadBalancers(rig)), ['10.96.0.11:80'], 'others do not wait');
     t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []], errno);
   }
 });
@@ -148,11 +148,11 @@ async function replacing(...faults: readonly HnsFault[]): Promise<Rig> {
 
 t.test('a change that HNS refuses does not take the Service away where HNS cannot modify', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
-  const before = balancers(rig);
+  const before = loadBalancers(rig);
   const [quarantined, ...others] = (await rig.sync()).quarantined;
   t.match(quarantined, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
   t.same([quarantined?.absent, others], [undefined, []]);
-  t.same(balancers(rig), before);
+  t.same(loadBalancers(rig), before);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'it is not tried again before its time');
   rig.now = 1000;
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
@@ -164,7 +164,7 @@ t.test('that a Service is gone is said where HNS does not take the former load b
   t.match(quarantined, [
     { absent: true, reason: /E_INVALIDARG.*; nor can what was there before be put back: .*E_FAIL/ },
   ]);
-  t.same(balancers(rig), {});
+  t.same(loadBalancers(rig), {});
   rig.now = 1000;
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });
@@ -172,6 +172,6 @@ t.test('that a Service is gone is said where HNS does not take the former load b
 t.test('a Service with more endpoints than HNS takes is served by as many as it takes', async (t) => {
   const many = Array.from({ length: 70 }, (_, index) => `10.0.1.${index + 1}`);
   const rig = await started([service('web'), pods('web', ...many)]);
-  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 64);
+  t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 64);
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });

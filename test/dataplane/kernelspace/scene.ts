@@ -28,7 +28,7 @@ export async function started(rows: readonly Row[] = [], rig = new Rig()): Promi
 }
 
 /** By frontend: address or `node`, and port. */
-export function balancers({ kernel: { hns } }: Rig): Readonly<Record<string, HcnLoadBalancer>> {
+export function loadBalancers({ kernel: { hns } }: Rig): Readonly<Record<string, HcnLoadBalancer>> {
   return Object.fromEntries(
     [...hns.loadBalancers.values()].map((each) => {
       const [vip = 'node'] = each.FrontendVIPs ?? [];

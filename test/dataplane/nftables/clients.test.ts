@@ -268,7 +268,7 @@ t.test('very many clients are forgotten in batches that fit', async (t) => {
 
 t.test('frontends of a Service port share their clients', async (t) => {
   const balanced = (fields: ServiceText = {}): Row =>
-    sticky({ type: 'LoadBalancer', balancer: ['192.0.2.1'], externalIPs: ['192.0.2.11'], ...fields });
+    sticky({ type: 'LoadBalancer', loadBalancer: ['192.0.2.1'], externalIPs: ['192.0.2.11'], ...fields });
   const rig = await started(balanced());
   const frontends = ['10.96.0.10:80', '192.168.0.2:30080', '192.0.2.1:80', '192.0.2.11:80'] as const;
   const all = (client: string): readonly (readonly string[])[] => frontends.map((to) => answers(rig, client, to));

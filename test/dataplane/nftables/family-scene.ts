@@ -15,7 +15,7 @@ export const ROWS: readonly Row[] = [
   slice('dns', [{ address: '10.0.2.1', node: 'other' }], { ports: [{ port: 53, protocol: 'UDP' }] }),
   service('ranges', {
     clusterIPs: ['10.96.0.99'],
-    balancer: ['1.2.3.4'],
+    loadBalancer: ['1.2.3.4'],
     sourceRanges: ['203.0.113.0/24', '198.51.100.0/25'],
     externalTrafficPolicy: 'Local',
     healthCheckNodePort: 32000,

@@ -81,7 +81,7 @@ t.test('a rendered table spells every element out', (t) => {
   const rig = new Rig();
   rig.commit([
     ...NODE_ROWS,
-    service('web', { clusterIPs: ['10.96.0.10'], balancer: ['1.2.3.4'], sourceRanges: ['203.0.113.0/24'] }),
+    service('web', { clusterIPs: ['10.96.0.10'], loadBalancer: ['1.2.3.4'], sourceRanges: ['203.0.113.0/24'] }),
     slice('web', [{ address: '10.0.1.1', node: 'me' }], { ports: [{ port: 8080 }] }),
   ]);
   rig.plan();

@@ -28,7 +28,7 @@ function rows(family: Family): readonly Row[] {
     service('all', {
       clusterIPs: [cluster(2)],
       externalIPs: [four ? '198.51.100.1' : '2001:db8:1::1'],
-      balancer: [four ? '198.51.100.2' : '2001:db8:1::2'],
+      loadBalancer: [four ? '198.51.100.2' : '2001:db8:1::2'],
       sourceRanges: four ? ['203.0.113.0/24', '10.0.0.0/8', '192.168.0.2/32'] : ['2001:db8:2::/64', '2001:db8::1/128'],
       externalTrafficPolicy: 'Local',
       healthCheckNodePort: 32000,

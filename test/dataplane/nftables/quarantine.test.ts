@@ -268,7 +268,7 @@ t.test('random histories with frontends that are refused', async (t) => {
           affinitySeconds: random.pick([null, null, 30, 60]),
           externalIPs: random.chance(0.3) ? [`192.0.2.${number}`] : [],
           sourceRanges: random.chance(0.2) ? ['10.1.0.0/16', '10.3.0.0/16'] : [],
-          balancer: random.chance(0.2) ? [`198.51.100.${number}`] : [],
+          loadBalancer: random.chance(0.2) ? [`198.51.100.${number}`] : [],
           externalTrafficPolicy: random.pick(['Cluster', 'Local']),
           type: 'LoadBalancer',
           ports: number % 2 === 0 ? UDP : [{ port: 80, nodePort: 30000 + number }],

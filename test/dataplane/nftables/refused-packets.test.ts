@@ -23,11 +23,11 @@ const ROWS = [
   service('away', {
     clusterIPs: ['10.96.0.12'],
     ports: [{ port: 80, nodePort: 30082 }],
-    balancer: ['192.0.2.12'],
+    loadBalancer: ['192.0.2.12'],
     externalTrafficPolicy: 'Local',
   }),
   slice('away', [{ address: '10.0.3.1', node: 'other' }]),
-  service('ranges', { clusterIPs: ['10.96.0.13'], balancer: ['192.0.2.13'], sourceRanges: ['203.0.113.0/24'] }),
+  service('ranges', { clusterIPs: ['10.96.0.13'], loadBalancer: ['192.0.2.13'], sourceRanges: ['203.0.113.0/24'] }),
   slice('ranges', [{ address: '10.0.4.1', node: 'other' }]),
 ];
 

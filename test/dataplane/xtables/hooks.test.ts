@@ -10,7 +10,7 @@ import * as ipvs from '../ipvs/rig.js';
 /** KUBE-PROXY-FIREWALL, which two modes have, and lead to in other words. */
 
 const BALANCER: readonly Row[] = [
-  service('web', { clusterIPs: ['10.96.0.9'], balancer: ['192.0.2.3'], sourceRanges: ['203.0.113.0/24'] }),
+  service('web', { clusterIPs: ['10.96.0.9'], loadBalancer: ['192.0.2.3'], sourceRanges: ['203.0.113.0/24'] }),
   slice('web', [{ address: '10.0.3.1', node: 'other' }]),
 ];
 const IPVS_RULE =

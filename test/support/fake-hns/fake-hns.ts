@@ -141,10 +141,10 @@ export class FakeHns implements HcnAddon {
 
   removeEndpoint(id: string): void {
     this.endpoints.delete(id);
-    for (const [balancer, properties] of this.loadBalancers) {
+    for (const [loadBalancer, properties] of this.loadBalancers) {
       const { HostComputeEndpoints = [] } = properties;
       if (HostComputeEndpoints.includes(id))
-        this.loadBalancers.set(balancer, {
+        this.loadBalancers.set(loadBalancer, {
           ...properties,
           HostComputeEndpoints: HostComputeEndpoints.filter((each) => each !== id),
         });
@@ -190,7 +190,7 @@ export class FakeHns implements HcnAddon {
     if (type === 'delete') return kind === 'endpoint' && this.isReferred(id) ? 'HCN_E_ENTITY_HAS_REFERENCES' : null;
     return operation.kind === 'endpoint'
       ? this.checkEndpoint(operation.network, operation.settings)
-      : this.checkBalancer(id, operation.settings);
+      : this.checkLoadBalancer(id, operation.settings);
   }
 
   private isReferred(id: string): boolean {
@@ -214,7 +214,7 @@ export class FakeHns implements HcnAddon {
     return null;
   }
 
-  private checkBalancer(own: string | null, properties: HcnLoadBalancer): string | null {
+  private checkLoadBalancer(own: string | null, properties: HcnLoadBalancer): string | null {
     const { HostComputeEndpoints = [], PortMappings = [], FrontendVIPs = [], Flags = 0 } = properties;
     if (PortMappings.length === 0 || HostComputeEndpoints.length === 0) return 'HCN_E_INVALID_POLICY';
     if (HostComputeEndpoints.some((id) => !this.endpoints.has(id))) return 'HCN_E_ENDPOINT_NOT_FOUND';

@@ -107,7 +107,7 @@ export class HnsWorld implements ScenarioWorld {
   }
 
   verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
-    const found = this.balancerOf(packet, localAddresses);
+    const found = this.loadBalancerOf(packet, localAddresses);
     if (found === null) return { type: 'none' };
     const [id, properties] = found;
     const [mapping] = properties.PortMappings ?? [];
@@ -120,13 +120,13 @@ export class HnsWorld implements ScenarioWorld {
   }
 
   connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void {
-    const found = this.balancerOf(packet, localAddresses);
+    const found = this.loadBalancerOf(packet, localAddresses);
     if (found === null || !this.targets(packet, found[1]).includes(endpoint))
       throw new Error(`no way leads to ${endpoint}`);
     this.clients.set(`${found[0]} ${packet.source}`, endpoint);
   }
 
-  private balancerOf(
+  private loadBalancerOf(
     { destination, port, protocol }: KernelPacket,
     localAddresses: readonly IPAddress[],
   ): readonly [id: string, properties: HcnLoadBalancer] | null {

@@ -106,7 +106,7 @@ export class IpvsWorld implements ScenarioWorld {
     const services = [...ipvs.services];
     const sets = [...ipset.sets.values()].filter(({ elements }) => elements.size > 0);
     const deed = random.below(6);
-    if (deed === 0) this.programs.harm(random, { nat: CHAIN.balancer, filter: CHAIN.sourceRanges });
+    if (deed === 0) this.programs.harm(random, { nat: CHAIN.loadBalancer, filter: CHAIN.sourceRanges });
     if (deed === 1) ipvs.services.clear();
     if (deed === 2 && services.length > 0) ipvs.services.delete(random.pick(services)[0]);
     if (deed === 3 && services.length > 0) random.pick(services)[1].destinations.clear();

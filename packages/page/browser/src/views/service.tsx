@@ -113,7 +113,7 @@ function Object({ of: service }: { readonly of: ServiceDetail }): JSX.Element {
     type,
     clusterIPs,
     externalIPs,
-    balancer,
+    loadBalancer,
     sourceRanges,
     policies,
     affinitySeconds,
@@ -132,7 +132,9 @@ function Object({ of: service }: { readonly of: ServiceDetail }): JSX.Element {
         ['External IPs', codes(externalIPs)],
         [
           'Load balancer',
-          codes(balancer.map(({ address, mode }) => (mode === 'VIP' ? address : `${address} (sends to node ports)`))),
+          codes(
+            loadBalancer.map(({ address, mode }) => (mode === 'VIP' ? address : `${address} (sends to node ports)`)),
+          ),
         ],
         ['Source ranges', codes(sourceRanges)],
         ['Policies', `${policies.internal} for internal traffic, ${policies.external} for external`],

@@ -27,7 +27,7 @@ export interface Handling {
 }
 
 /** A load balancer as HNS holds it, or is to hold it. */
-export interface Balancer extends Handling {
+export interface LoadBalancer extends Handling {
   /** Empty: none. */
   readonly sourceVip: string;
   /** Ids, sorted. */
@@ -42,9 +42,9 @@ export interface Balancing {
 }
 
 export function handlingOf(plan: FrontendPlan, { enableDSR, features }: Balancing): Handling {
-  const { kind, family, masquerade, affinitySeconds, balancerFlags, endpoints } = plan;
+  const { kind, family, masquerade, affinitySeconds, loadBalancerFlags, endpoints } = plan;
   const isLocal = masquerade === 'node';
-  const keeps = kind === 'LoadBalancer' && features.dsr && (balancerFlags & KEEPS_DESTINATION) !== 0;
+  const keeps = kind === 'LoadBalancer' && features.dsr && (loadBalancerFlags & KEEPS_DESTINATION) !== 0;
   const isDirect = kind === 'ClusterIP' ? enableDSR : features.dsr && (isLocal || keeps);
   return {
     internalPort: firstPort(endpoints),
@@ -62,11 +62,11 @@ const KEPT = HCN_PORT_MAPPING_FLAGS.useMux | HCN_PORT_MAPPING_FLAGS.preserveDest
 
 /** Passes health checks of a load balancer on to this node (behaviour WK-08). */
 export function healthCheckHandling(
-  { family, balancerFlags }: FrontendPlan,
+  { family, loadBalancerFlags }: FrontendPlan,
   port: number,
   { features }: Balancing,
 ): Handling {
-  const keeps = features.dsr && (balancerFlags & KEEPS_DESTINATION) !== 0;
+  const keeps = features.dsr && (loadBalancerFlags & KEEPS_DESTINATION) !== 0;
   return {
     internalPort: port,
     flags: familyFlag(family),
@@ -84,7 +84,7 @@ function firstPort(endpoints: EndpointList): number {
   return endpoints.count === 0 ? 0 : endpoints.port(0);
 }
 
-export function sameBalancer(one: Balancer, other: Balancer): boolean {
+export function sameLoadBalancer(one: LoadBalancer, other: LoadBalancer): boolean {
   return (
     one.internalPort === other.internalPort &&
     one.flags === other.flags &&
@@ -97,9 +97,9 @@ export function sameBalancer(one: Balancer, other: Balancer): boolean {
 }
 
 /** As HNS takes it; members that are empty or 0 are left out, as HNS does. */
-export function settingsOf(key: FrontendKey, balancer: Balancer): HcnLoadBalancer {
+export function settingsOf(key: FrontendKey, loadBalancer: LoadBalancer): HcnLoadBalancer {
   const { address, protocol, port } = parseFrontendKey(key);
-  const { sourceVip, endpoints, internalPort, distribution, portFlags, flags } = balancer;
+  const { sourceVip, endpoints, internalPort, distribution, portFlags, flags } = loadBalancer;
   return {
     HostComputeEndpoints: endpoints,
     ...(sourceVip === '' ? {} : { SourceVIP: sourceVip }),
@@ -118,15 +118,15 @@ export function settingsOf(key: FrontendKey, balancer: Balancer): HcnLoadBalance
   };
 }
 
-export function familyOfBalancer({ Flags, FrontendVIPs }: HcnLoadBalancer): Family {
+export function familyOfLoadBalancer({ Flags, FrontendVIPs }: HcnLoadBalancer): Family {
   if (texts(FrontendVIPs).some((vip) => vip.includes(':'))) return 'IPv6';
   return (whole(Flags) & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
 }
 
 /** The frontend and its load balancer. Null if no proxy makes it: several ports or addresses, or neither TCP nor UDP. */
-export function readBalancer(
+export function readLoadBalancer(
   properties: HcnLoadBalancer,
-): { readonly key: FrontendKey; readonly balancer: Balancer } | null {
+): { readonly key: FrontendKey; readonly loadBalancer: LoadBalancer } | null {
   const [mapping, ...others] = objects(properties.PortMappings);
   const [vip, ...furtherVips] = texts(properties.FrontendVIPs);
   if (mapping === undefined || others.length + furtherVips.length > 0) return null;
@@ -137,7 +137,7 @@ export function readBalancer(
   const sourceVip = text(properties.SourceVIP);
   return {
     key: frontendKey(address, port, protocol),
-    balancer: {
+    loadBalancer: {
       internalPort: whole(mapping.InternalPort),
       flags: whole(properties.Flags) & KNOWN_FLAGS,
       portFlags: whole(mapping.Flags) & KNOWN_PORT_FLAGS,
