@@ -1,28 +1,24 @@
 import { systemClock } from '../base/clock.js';
 import { greatest } from '../base/extremes.js';
-import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
-import { changesMode, compareConfigs, concernsApi } from '../config/compare.js';
 import { defaultSettings } from '../config/defaults.js';
 import { configurationFields } from '../config/write.js';
-import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { OWN_VERSION } from '../config/version.js';
 import { AffinityOverflow } from '../control/affinity-overflow.js';
 import type { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
-import { countedMode, replacementMode, type Machine } from '../control/mode.js';
+import { countedMode, type Machine } from '../control/mode.js';
 import { Progress } from '../record/progress.js';
-import { cycleSettings, kernelSettings, planSettings } from '../control/settings.js';
-import { Sources, type NextApi } from '../control/sources.js';
+import { cycleSettings, planSettings, healthTimeoutMs } from '../control/settings.js';
+import { Sources } from '../control/sources.js';
 import { StartProgress } from '../control/start-progress.js';
-import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
-import { Takeover } from '../control/takeover.js';
+import { SyncCycle } from '../control/sync-cycle.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
-import { everythingOn, footprintsOn, modeDefinition } from '../dataplane/modes.js';
+import { modeDefinition } from '../dataplane/modes.js';
 import type { PeerAddon } from '../native/contract.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../record/health.js';
@@ -49,10 +45,9 @@ import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
 import { openAccessControl, openPage } from './packages.js';
+import { Reconfiguration, cycleMode } from '../control/reconfiguration.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
-/** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
-const HEALTH_TIMEOUT_PERIODS = 2;
 /** What kube-proxy calls the start, in events. */
 const START = 'StartKubeProxy';
 /** How long a process that ends for a reason tries to say so. */
@@ -70,9 +65,6 @@ interface NodeProxyOptions {
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
 }
-
-/** Another configuration came too late: the process is about to end, with the one in force. */
-export class EndingError extends Error {}
 
 /** Parts of the addon that only readers of an API server need are made when it is first called. */
 function lazyPeer({ addon }: Machine): Pick<PeerAddon, 'limitSilence' | 'silentMs'> {
@@ -110,23 +102,15 @@ export class NodeProxy {
   private readonly foreign: Foreign | null;
   private readonly observers: CycleObservers;
   private changeObservers = NO_OBSERVERS;
-  private stopping = false;
   private announced = false;
-  /** In force; {@link reconfigure} replaces it. */
-  private loaded: Loaded;
-  /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
-  private config: Config;
-  /** Those of a mode that is about to come, or whose rules may still forward: its sysctls hold as well. */
-  private besides: readonly Config[] = [];
+  readonly reconfiguration: Reconfiguration;
 
   constructor(private readonly options: NodeProxyOptions) {
     const { loaded, log, mode, tracing, events } = options;
     const { config } = loaded;
     const { wallClock } = this;
-    this.loaded = loaded;
-    this.config = config;
     this.progress = new Progress(mode.families, systemClock, wallClock);
-    this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
+    this.health = new HealthState(this.progress, healthTimeoutMs(config), systemClock, wallClock);
     this.metrics = this.makeMetrics();
     this.metrics.setHealth(this.health);
     tracing?.countBy(this.metrics.spans());
@@ -155,6 +139,7 @@ export class NodeProxy {
     const { families } = this.cycle;
     this.overflow = new AffinityOverflow({ families, metrics: this.metrics, log, events, clock: systemClock });
     this.kernelValues = this.makeKernelValues();
+    this.reconfiguration = this.makeReconfiguration();
     this.statusSocket = this.makeStatusSocket();
     const { store, sources, progress } = this;
     this.startProgress = new StartProgress({ store, sources, progress, clock: systemClock, log });
@@ -181,7 +166,7 @@ export class NodeProxy {
               this.silence?.limit(...limit);
             },
       onNodeRead: (read) => {
-        this.renamed(read.nodeName);
+        this.reconfiguration.renamed(read.nodeName);
       },
     });
   }
@@ -195,136 +180,52 @@ export class NodeProxy {
     this.observers.add(...this.changeObservers.observers);
     await this.applyOomScore();
     void this.overflow.start();
-    await this.sources.start(this.config);
+    await this.sources.start(this.reconfiguration.config);
     if (this.ending) return;
     this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
     this.warnOfMode();
   }
 
   private warnOfMode(): void {
-    const { deprecation } = modeDefinition(this.config.mode);
+    const { deprecation } = modeDefinition(this.reconfiguration.config.mode);
     if (deprecation === null) return;
     const { reason, note } = deprecation;
     this.options.log.warn(note);
     this.recordOfNode({ type: 'Warning', reason, action: START, note });
   }
 
-  /** The configuration in force. */
-  get inForce(): Loaded {
-    return this.loaded;
-  }
-
-  /** Why the configuration files as they are now were refused; null: they are in force. */
-  get refusal(): string | null {
-    return this.health.refusal;
-  }
-
-  /** Takes over another configuration. Rejects when that is not possible; what was in force stays. Not to be called again before. */
-  async reconfigure(loaded: Loaded): Promise<void> {
-    const changes = compareConfigs(this.loaded.config, loaded.config);
-    const mode = changesMode(changes) ? await this.openMode(loaded.config) : null;
-    const api = changes.some(concernsApi) ? await this.sources.connect(loaded.config) : null;
-    const { log } = this.options;
-    let beginLog = (): void => undefined;
-    try {
-      if (changes.some(({ field }) => field.startsWith('logging.')))
-        beginLog = await log.prepare(loaded.config.logging);
-      await this.listeners.follow(loaded);
-      if (mode !== null) await this.makeRoom(loaded.config);
-      if (this.stopping) throw new EndingError('the process is about to end');
-    } catch (error) {
-      api?.source?.connection.close();
-      throw error;
-    }
-    // From here on nothing is refused, and all that runs depend on changes at once.
-    this.health.refusal = null;
-    this.loaded = loaded;
-    this.metrics.setFeatures(gateStates(loaded.document.featureGates));
-    // The same in other words.
-    if (changes.length === 0) return;
-    this.follow(loaded.config, mode);
-    beginLog();
-    await this.kernelValues.apply();
-    if (changes.some(({ field }) => field === 'oomScoreAdj')) await this.applyOomScore();
-    if (api !== null) await this.followApi(api);
-    if (loaded.config.kubernetes === null) this.renamed(loaded.config.nodeName);
-    this.metrics.configChanged('applied');
-    if (changes.some(({ field }) => field === 'mode')) this.warnOfMode();
-  }
-
-  /** For the mode of another configuration. */
-  private async makeRoom(config: Config): Promise<void> {
-    await this.cycle.retireMode();
-    const former = this.besides;
-    this.besides = [...former, config];
-    await this.kernelValues.apply();
-    this.besides = [...former, this.config].filter(({ mode }) => mode !== config.mode);
-  }
-
-  /** A sync in between would take rules by the former settings for a guard of the new ones. @param mode null: the one in force stays. */
-  private follow(config: Config, mode: OpenMode | null): void {
-    this.config = { ...config, nodeName: this.config.nodeName };
-    if (mode !== null) {
-      this.cycle.replaceMode(this.cycleMode(mode));
-      this.attempts.follow(mode.attempts);
-      this.metrics.setMode(countedMode(config, mode));
-      this.options.tracing?.setMode(config.mode);
-    }
-    this.cycle.follow(cycleSettings(this.config));
-    this.cycle.changed(null);
-    this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
-    this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
-  }
-
-  /** Without a source nothing would come any more, so another process has to try. */
-  private async followApi(api: NextApi): Promise<void> {
-    try {
-      await this.sources.follow(api);
-    } catch (error) {
-      this.fail(
-        'FailedToFollowConfiguration',
-        new Error(`kubernetes: cannot be read from now on: ${messageOf(error)}`),
-      );
-    }
-  }
-
-  private openMode(config: Config): Promise<OpenMode> {
-    const { machine, mode, log } = this.options;
-    return replacementMode(config, machine, mode.families, log);
-  }
-
-  private cycleMode(mode: OpenMode): CycleMode {
-    const { machine, log } = this.options;
-    const { addon, host } = machine;
-    const { families, own } = mode;
-    const counts = this.config.serviceTelemetry !== null;
-    const all = counts ? footprintsOn(host.platform) : everythingOn(host.platform);
-    const onFinished = (): void => {
-      if (this.besides.length === 0) return;
-      this.besides = [];
-      void this.kernelValues.apply();
-    };
-    return { ...mode, takeover: new Takeover({ addon, families, all, own, log, onFinished }) };
-  }
-
-  /** Objects of this node are recognized by another name. */
-  private renamed(nodeName: string): void {
-    if (nodeName === this.config.nodeName) return;
-    this.config = { ...this.config, nodeName };
-    this.cycle.follow(cycleSettings(this.config));
-    this.cycle.changed(null);
-  }
-
-  /** A changed configuration that is not taken over, and why. */
-  configRefused(why: string): void {
-    this.health.refusal = why;
-    this.metrics.configChanged('refused');
-    this.recordOfNode({ type: 'Warning', reason: 'ConfigurationRefused', action: 'Reconfigure', note: why });
+  private makeReconfiguration(): Reconfiguration {
+    const { cycle, loop, kernelValues, sources, listeners, attempts, health, metrics } = this;
+    const { loaded, machine, mode, log, tracing } = this.options;
+    return new Reconfiguration(loaded, {
+      machine,
+      families: mode.families,
+      log,
+      cycle,
+      loop,
+      kernelValues,
+      sources,
+      listeners,
+      attempts,
+      health,
+      metrics,
+      tracing,
+      applyOomScore: () => this.applyOomScore(),
+      warnOfMode: () => {
+        this.warnOfMode();
+      },
+      onRefused: (why) => {
+        this.recordOfNode({ type: 'Warning', reason: 'ConfigurationRefused', action: 'Reconfigure', note: why });
+      },
+      onFatal: (reason, error) => {
+        this.fail(reason, error);
+      },
+    });
   }
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
-    this.stopping = true;
+    this.reconfiguration.stop();
     const { events } = this.options;
     if (this.ending) await events.flush(LAST_WORDS_MS);
     for (const part of [events, this.cycle, this.overflow, this.kernelValues, this.startProgress]) part.stop();
@@ -346,11 +247,15 @@ export class NodeProxy {
   }
 
   private recordOfNode(event: Omit<ProxyEvent, 'regarding' | 'related'>): void {
-    this.options.events.record({ ...event, regarding: nodeSubject(this.loaded.config.nodeName), related: null });
+    this.options.events.record({
+      ...event,
+      regarding: nodeSubject(this.reconfiguration.loaded.config.nodeName),
+      related: null,
+    });
   }
 
   private async applyOomScore(): Promise<void> {
-    const problem = await this.options.machine.host.setOomPriority(this.loaded.config.oomScoreAdj);
+    const problem = await this.options.machine.host.setOomPriority(this.reconfiguration.loaded.config.oomScoreAdj);
     if (problem !== null) this.options.log.warn(problem.message);
   }
 
@@ -369,8 +274,8 @@ export class NodeProxy {
   }
 
   private makeListeners(): Listeners {
-    const { health, metrics, loaded, wallClock } = this;
-    const { log } = this.options;
+    const { health, metrics, wallClock } = this;
+    const { loaded, log } = this.options;
     return new Listeners({
       loaded,
       health,
@@ -381,13 +286,13 @@ export class NodeProxy {
       wallClock,
       log,
       setVerbosity: (verbosity) => {
-        log.setThresholds({ ...this.config.logging, verbosity });
+        log.setThresholds({ ...this.reconfiguration.config.logging, verbosity });
       },
       localAddresses: this.options.machine.host.localAddresses,
       observe: async () => (await import('../serve/observed-node.js')).observedNode(this.running()),
       api: () => this.sources.api(),
       unheardMs: () => this.sources.unheardMs(),
-      connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig, this.config),
+      connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig, this.reconfiguration.config),
       onFatal: (reason, error) => {
         this.fail(reason, error);
       },
@@ -399,7 +304,7 @@ export class NodeProxy {
     const { machine, log } = this.options;
     const { families } = cycle;
     return openChangeObservers({
-      config: () => this.config,
+      config: () => this.reconfiguration.config,
       sources,
       families,
       machine,
@@ -418,14 +323,14 @@ export class NodeProxy {
       log,
       onListenFailure: (service, port, error) => {
         log.error(error, 'cannot listen on a health check node port', { service, port });
-        this.options.events.record(listenFailure(this.config.nodeName, service, port, error));
+        this.options.events.record(listenFailure(this.reconfiguration.config.nodeName, service, port, error));
       },
     });
   }
 
   private makeCycle(): SyncCycle {
     const { store, serviceHealth, progress, health, observers } = this;
-    const { machine, log, events, onFatal } = this.options;
+    const { loaded, machine, mode, log, events, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
       store,
@@ -437,8 +342,10 @@ export class NodeProxy {
       events,
       log,
       clock: systemClock,
-      settings: cycleSettings(this.config),
-      mode: this.cycleMode(this.options.mode),
+      settings: cycleSettings(loaded.config),
+      mode: cycleMode(mode, loaded.config, machine, log, () => {
+        this.reconfiguration.leftoversRemoved();
+      }),
       conntrack:
         machine.host.platform === SUBSYSTEM_PLATFORMS.conntrack
           ? new ConntrackReconciler(machine.addon.conntrack)
@@ -466,13 +373,13 @@ export class NodeProxy {
 
   /** Says once that the start is over. */
   private announce(): void {
-    const { health, store, sources, options, config } = this;
+    const { health, store, sources, options } = this;
     if (this.announced || !store.snapshot.ready || !health.healthy()) return;
     this.announced = true;
     const counts = this.cycle.families.map(({ table }) => table.counts);
     const services = greatest(counts.map((each) => each.services));
     const endpoints = counts.reduce((sum, each) => sum + each.endpoints, 0);
-    const text = `serving ${services} Services, ${endpoints} endpoints in ${config.mode}, healthy after ${process.uptime().toFixed(1)} s`;
+    const text = `serving ${services} Services, ${endpoints} endpoints in ${this.reconfiguration.config.mode}, healthy after ${process.uptime().toFixed(1)} s`;
     options.log.info(0, text, {
       release: OWN_VERSION,
       sources: sources
@@ -487,18 +394,18 @@ export class NodeProxy {
     const { machine, log, events } = this.options;
     return keptValues({
       host: machine.host,
-      settings: () => kernelSettings(this.config, this.cycle.guardedBy, this.besides),
+      settings: () => this.reconfiguration.kernelSettings(),
       log,
       metrics,
       health,
       events,
-      nodeName: () => this.loaded.config.nodeName,
+      nodeName: () => this.reconfiguration.loaded.config.nodeName,
     });
   }
 
   /** What `pointsman status`, `explain` and `ui` ask; null when it is switched off. */
   private makeStatusSocket(): StatusSocket | null {
-    const path = this.loaded.config.statusSocket;
+    const path = this.options.loaded.config.statusSocket;
     const { page } = this;
     const pages = statusPages(this.running());
     return path === null ? null : new StatusSocket({ path, pages, page, clock: systemClock, log: this.options.log });
@@ -528,12 +435,12 @@ export class NodeProxy {
       progress,
       families: this.cycle.families,
       now: () => systemClock.now(),
-      loaded: () => this.loaded,
+      loaded: () => this.reconfiguration.loaded,
       held: sources,
-      configuration: () => configurationFields(this.loaded.document),
-      defaults: () => defaultSettings(this.config.mode, options.machine.host.platform),
+      configuration: () => configurationFields(this.reconfiguration.loaded.document),
+      defaults: () => defaultSettings(this.reconfiguration.config.mode, options.machine.host.platform),
       refusal: () => this.health.refusal,
-      planned: () => planSettings(this.config),
+      planned: () => planSettings(this.reconfiguration.config),
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
       metrics: () => metrics.scrape('text'),

@@ -1,19 +1,17 @@
-import { messageOf } from '../base/error-message.js';
 import { isKnownNode } from '../base/heap-options.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import { printChange } from '../config/compare.js';
 import { ConfigError } from '../config/errors.js';
 import type { Loaded } from '../config/load.js';
 import { OWN_VERSION, ownVersion } from '../config/version.js';
-import { ConfigWatch, type ConfigOutcome } from '../control/config-watch.js';
+import { ConfigWatch } from '../control/config-watch.js';
 import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
 import { isCompiledCodeRejected } from './compiled-code.js';
 import { openEvents } from './events.js';
 import { prepareLoad } from './memory.js';
-import { EndingError, NodeProxy } from './node-proxy.js';
+import { NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
 import { becomeSoleProxy } from './sole-proxy.js';
 import type { OpenTracing } from './tracing.js';
@@ -78,11 +76,7 @@ async function serve(loaded: Loaded, argv: readonly string[], machine: Machine, 
   let watch: ConfigWatch | null = null;
   try {
     await proxy.start();
-    watch = new ConfigWatch({
-      argv,
-      inForce: () => proxy.inForce,
-      onOutcome: (outcome) => followConfig(outcome, proxy, log),
-    });
+    watch = proxy.reconfiguration.watch(argv);
     return await ended;
   } finally {
     watch?.stop();
@@ -112,35 +106,4 @@ async function openTraces(config: Config, addon: NativeAddon, log: Log): Promise
   const opened = openTracing({ file: tracingFile, config, version: OWN_VERSION, addon, log });
   if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
   return opened;
-}
-
-/** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
-export async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Log): Promise<boolean> {
-  const refuse = (error: unknown): false => {
-    // The process ends with the configuration that is in force, which is no failure.
-    if (error instanceof EndingError) return false;
-    const why = messageOf(error);
-    // It was tried again.
-    if (why === proxy.refusal) return false;
-    log.error(error, 'changed configuration refused, the one in force stays');
-    proxy.configRefused(why);
-    return false;
-  };
-  switch (outcome.type) {
-    case 'refused':
-      return refuse(outcome.error);
-    case 'unchanged':
-    case 'apply': {
-      const { warnings } = proxy.inForce;
-      try {
-        await proxy.reconfigure(outcome);
-      } catch (error) {
-        return refuse(error);
-      }
-      for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
-      if (outcome.type === 'apply')
-        log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
-      return true;
-    }
-  }
 }

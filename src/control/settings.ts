@@ -66,6 +66,13 @@ export function kernelSettings(
   };
 }
 
+/** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
+const HEALTH_TIMEOUT_PERIODS = 2;
+
+export function healthTimeoutMs({ syncPeriod }: Pick<Config, 'syncPeriod'>): number {
+  return HEALTH_TIMEOUT_PERIODS * syncPeriod;
+}
+
 /** How often manifests are looked at. */
 export function manifestsTiming({ fileCheckFrequency, httpCheckFrequency }: Config): Timing {
   return { ...DEFAULT_TIMING, filePollMs: fileCheckFrequency, urlPollMs: httpCheckFrequency };

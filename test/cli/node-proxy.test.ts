@@ -7,7 +7,6 @@ import { compareConfigs } from '../../src/config/compare.js';
 import type { Loaded } from '../../src/config/load.js';
 import { openEvents } from '../../src/cli/events.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
-import { followConfig } from '../../src/cli/run.js';
 import { logTransactions, prepareMode } from '../../src/control/mode.js';
 import type { Host } from '../../src/host/host.js';
 import { LINK } from '../../src/dataplane/ipvs/names.js';
@@ -122,11 +121,11 @@ t.test('another configuration is in the kernel, whatever the rest of it waits fo
   const { open, passed } = gate();
   sysctls.wait = passed;
   const before = kernel.committed.length;
-  const done = proxy.reconfigure(configuration('nftables: {masqueradeAll: true}\n'));
+  const done = proxy.reconfiguration.apply(configuration('nftables: {masqueradeAll: true}\n'));
   await eventually('other rules', () => Promise.resolve(kernel.committed.length > before || null));
   open();
   await done;
-  t.equal(proxy.inForce.config.masqueradeAll, true);
+  t.equal(proxy.reconfiguration.loaded.config.masqueradeAll, true);
 });
 
 t.test(
@@ -137,10 +136,10 @@ t.test(
     const { proxy, log, configuration } = await world(t, undefined, { setOomPriority: () => Promise.resolve(problem) });
     const warnings = (): number => log.lines.filter((line) => line.includes(message)).length;
     t.equal(warnings(), 1);
-    await proxy.reconfigure(configuration('nftables: {masqueradeAll: true}\n'));
-    await proxy.reconfigure(configuration('configSyncPeriod: 10m\n'));
+    await proxy.reconfiguration.apply(configuration('nftables: {masqueradeAll: true}\n'));
+    await proxy.reconfiguration.apply(configuration('configSyncPeriod: 10m\n'));
     t.equal(warnings(), 1);
-    await proxy.reconfigure(configuration('oomScoreAdj: 7\n'));
+    await proxy.reconfiguration.apply(configuration('oomScoreAdj: 7\n'));
     t.equal(warnings(), 2);
   },
 );
@@ -150,12 +149,12 @@ t.test('what fails while it is made ready leaves everything as it was', async (t
   const before = kernel.committed.length;
   const next = configuration('nftables: {masqueradeAll: true}\nlogging: {format: json}\n');
   log.prepared = Promise.reject(new Error('logging.format: cannot be loaded'));
-  await t.rejects(proxy.reconfigure(next), { message: 'logging.format: cannot be loaded' });
-  t.equal(proxy.inForce.config.masqueradeAll, false);
+  await t.rejects(proxy.reconfiguration.apply(next), { message: 'logging.format: cannot be loaded' });
+  t.equal(proxy.reconfiguration.loaded.config.masqueradeAll, false);
   log.prepared = Promise.resolve();
   t.notOk(log.lines.includes('new outputs'));
   t.equal(kernel.committed.length, before);
-  await proxy.reconfigure(next);
+  await proxy.reconfiguration.apply(next);
   t.ok(log.lines.includes('new outputs'));
   await eventually('other rules', () => Promise.resolve(kernel.committed.length > before || null));
 });
@@ -165,21 +164,20 @@ t.test('a configuration that comes while the process ends changes nothing', asyn
   const { open, passed } = gate();
   log.prepared = passed;
   const next = configuration('logging: {format: json}\n');
-  const late = followConfig(
-    { type: 'apply', changes: compareConfigs(proxy.inForce.config, next.config), ...next },
-    proxy,
-    log,
-  );
+  const late = proxy.reconfiguration.filesChanged({
+    type: 'apply',
+    changes: compareConfigs(proxy.reconfiguration.loaded.config, next.config),
+    ...next,
+  });
   const stopped = stop();
   open();
   t.equal(await late, false);
   await stopped;
-  t.equal(proxy.inForce.config.logging.format, 'text');
+  t.equal(proxy.reconfiguration.loaded.config.logging.format, 'text');
   t.notOk(
     log.lines.some((line) => line.includes('refused')),
     'and is not called refused',
   );
-  t.equal(proxy.refusal, null);
 });
 
 /** Sysctls in memory, each 0 before it is set. */
@@ -226,7 +224,7 @@ t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and le
   };
   const deprecations = (): number => server.events.filter(({ reason }) => reason === 'IPVSDeprecation').length;
 
-  await proxy.reconfigure(configuration('mode: ipvs\n'));
+  await proxy.reconfiguration.apply(configuration('mode: ipvs\n'));
   await holds('203.0.113.9:80 wlc', '10.96.0.10:80 rr');
   await eventually('the event', () => Promise.resolve(deprecations() || null));
   t.match(
@@ -241,25 +239,27 @@ t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and le
   await apply([{ type: 'service', verb: 'new', service: excluded, state }]);
   route.links.get(LINK)?.add(parseAddress('10.96.7.7')!);
   const settings = 'scheduler: mh, strictARP: true, tcpTimeout: 10m, tcpFinTimeout: 20s, udpTimeout: 30s';
-  await proxy.reconfigure(configuration(`mode: ipvs\nipvs: {${settings}, excludeCIDRs: [10.96.7.0/24]}\n`));
+  await proxy.reconfiguration.apply(configuration(`mode: ipvs\nipvs: {${settings}, excludeCIDRs: [10.96.7.0/24]}\n`));
   t.same([sysctls.get('net.ipv4.conf.all.arp_ignore'), sysctls.get('net.ipv4.conf.all.arp_announce')], ['1', '2']);
   await holds('203.0.113.9:80 wlc', '10.96.0.10:80 mh', '10.96.7.7:7 wlc');
   await eventually('timeouts', () => Promise.resolve(ipvs.timeouts.tcp === 600 || null));
   t.same(ipvs.timeouts, { tcp: 600, tcpFin: 20, udp: 30 });
   const unknown = configuration('mode: ipvs\nipvs: {scheduler: unknown}\n');
-  await t.rejects(proxy.reconfigure(unknown), { message: 'ipvs.scheduler: this kernel has no scheduler "unknown"' });
+  await t.rejects(proxy.reconfiguration.apply(unknown), {
+    message: 'ipvs.scheduler: this kernel has no scheduler "unknown"',
+  });
   // The address went: no Service has it.
   route.links.get(LINK)?.add(parseAddress('10.96.7.7')!);
-  await proxy.reconfigure(configuration('mode: ipvs\nipvs: {syncPeriod: 1h, minSyncPeriod: 1s}\n'));
+  await proxy.reconfiguration.apply(configuration('mode: ipvs\nipvs: {syncPeriod: 1h, minSyncPeriod: 1s}\n'));
   await holds('203.0.113.9:80 wlc', '10.96.0.10:80 rr');
   t.equal(sysctls.get('net.ipv4.conf.all.arp_ignore'), '0');
-  t.equal(proxy.inForce.config.syncPeriod, 3_600_000);
+  t.equal(proxy.reconfiguration.loaded.config.syncPeriod, 3_600_000);
   t.same(ipvs.timeouts, { tcp: 600, tcpFin: 20, udp: 30 }, 'what is not asked for stays');
   t.equal(deprecations(), 1);
   t.same([...tracked], ['1'], 'conntrack knows connections from the first on');
 
   tracked.clear();
-  await proxy.reconfigure(configuration('mode: iptables\n'));
+  await proxy.reconfiguration.apply(configuration('mode: iptables\n'));
   await eventually('the sysctl', () => Promise.resolve(sysctls.get('net.ipv4.vs.conntrack') === '0' || null));
   t.same(held(), ['203.0.113.9:80 wlc'], 'what others made stays');
   t.notOk(route.links.has(LINK));

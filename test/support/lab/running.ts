@@ -79,7 +79,7 @@ export class RunningHere implements Running {
   }
 
   async reconfigure(argv: readonly string[]): Promise<void> {
-    await (await this.#started)?.reconfigure(loadedRun(argv));
+    await (await this.#started)?.reconfiguration.apply(loadedRun(argv));
   }
 
   async #start(argv: readonly string[], receive: (text: string) => void): Promise<NodeProxy> {
