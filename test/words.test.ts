@@ -29,14 +29,11 @@ const BUDGET = {
   lines: 0,
   terms: 0,
   sentences: 4,
-  /** A clause as the subject of a title: "what the kernel refuses …". */
-  clauses: 116,
 };
 
-/** Begins that refer to a title before, or to nothing: a failure is read alone in a log. */
+/** Begins that refer to a title before, or to nothing, or are a clause: a failure is read alone in a log. */
 const DEPENDENT =
-  /^(?:so (?:is|are|was|does|do|it)|its?|they|them|their|nor|neither|and|also|then|the same|one (?:that|of)|(?:some|no|any|every)body|whoever)\b/i;
-const CLAUSE = /^(?:what|who)\b/i;
+  /^(?:so (?:is|are|was|does|do|it)|its?|they|them|their|nor|neither|and|also|then|the same|one (?:that|of)|(?:some|no|any|every)body|what|who|whoever)\b/i;
 
 interface Line {
   readonly at: string;
@@ -158,9 +155,9 @@ function titles(): readonly Line[] {
 t.test('Titles of tests stand alone in a log', (t) => {
   const all = titles();
   t.ok(all.length > 1000, `${all.length} titles`);
-  const matching = (begin: RegExp): readonly string[] =>
-    all.filter(({ text }) => begin.test(text)).map(({ at, text }) => `${at}: ${text}`);
-  t.same(matching(DEPENDENT), []);
-  holds(t, matching(CLAUSE), BUDGET.clauses);
+  t.same(
+    all.filter(({ text }) => DEPENDENT.test(text)).map(({ at, text }) => `${at}: ${text}`),
+    [],
+  );
   t.end();
 });

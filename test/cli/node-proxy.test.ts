@@ -144,7 +144,7 @@ t.test(
   },
 );
 
-t.test('what fails while it is made ready leaves everything as it was', async (t) => {
+t.test('a reconfiguration that fails while it is prepared changes nothing', async (t) => {
   const { proxy, kernel, log, configuration } = await world(t);
   const before = kernel.committed.length;
   const next = configuration('nftables: {masqueradeAll: true}\nlogging: {format: json}\n');

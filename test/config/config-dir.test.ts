@@ -98,7 +98,7 @@ t.test('violations name the file that set the field, unless there is one file on
   t.end();
 });
 
-t.test('what is lenient in a drop-in names it', (t) => {
+t.test('lenient decoding of a drop-in file names the file', (t) => {
   const { warnings } = read({
     c: 'mode: nftables\nunknown: 1',
     'd/a.yaml': `oomScoreAdj: 1\noomScoreAdj: 2\n---\nkind: Other\napiVersion: v1`,

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded, NO_PODS, WINDOWS } from './load-from.js';
 
-t.test('what has nothing to act on in mode kernelspace', (t) => {
+t.test('settings without effect in mode kernelspace', (t) => {
   const warnings = (body: string): readonly string[] =>
     fromFile(body, [], WINDOWS).warnings.filter((line) => !line.includes('.mode: is not set'));
   t.same(warnings('iptables: {syncPeriod: 7s, minSyncPeriod: 2s}\nwinkernel: {networkName: a, enableDSR: true}'), []);
@@ -38,7 +38,7 @@ t.test('schedulers of ip_vs that refuse connections, or use one endpoint, are na
   t.end();
 });
 
-t.test('what takes the place of schedulers that hash is named in mode nftables', (t) => {
+t.test('mode nftables names the annotation that replaces hashing schedulers', (t) => {
   const warnings = (mode: string, scheduler: string): readonly string[] =>
     fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;
   for (const scheduler of ['mh', 'sh'])

@@ -83,7 +83,7 @@ t.test('no flags: every default', (t) => {
   t.end();
 });
 
-t.test('what each field of the document does to the configuration', (t) => {
+t.test('each field of the document and its effect on the configuration', (t) => {
   const rows: readonly (readonly [string, Partial<Record<keyof Config, unknown>>])[] = [
     ['bindAddress: 010.0.0.1', { bindAddress: '10.0.0.1' }],
     [

@@ -2,7 +2,7 @@ import t from 'tap';
 import { DEFAULT_TIMING } from '../../src/sources/manifests/timing.js';
 import { failure, load, loaded } from './load-from.js';
 
-t.test('what may be a secret of --manifests and --master shows nowhere', (t) => {
+t.test('possible secrets of --manifests and --master are never shown', (t) => {
   const secret = 'https://user:s3cret@h:1/x?token=s3cret#s3cret';
   const { config, flags } = load([
     '--mode=nftables',

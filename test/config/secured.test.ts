@@ -29,7 +29,7 @@ t.test('flags that switch TLS on', (t) => {
   t.end();
 });
 
-t.test('who may ask, and for what', (t) => {
+t.test('flags for authentication and authorization of the metrics address', (t) => {
   const secured = (...flags: readonly string[]): unknown =>
     loaded(['--master=https://api.example', '--metrics-tls', ...flags]).config.secured;
   t.match(secured(), {

@@ -110,7 +110,7 @@ t.test('a file written in place', async (t) => {
   await scene.expect([/^apply mode="nftables" (?!.*oomScoreAdj)/], 'taken back');
 });
 
-t.test('what is refused leaves what is in force, and is told once', async (t) => {
+t.test('a refused configuration leaves the one in force, and is reported once', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);
@@ -128,7 +128,7 @@ t.test('what is refused leaves what is in force, and is told once', async (t) =>
   await scene.expect(['apply oomScoreAdj=2'], 'and still followed');
 });
 
-t.test('what could not be dealt with is told again until it can be', async (t) => {
+t.test('a configuration that could not be applied is offered again until it can be', async (t) => {
   const scene = new Scene(t, 20);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);

@@ -61,7 +61,7 @@ t.test('a conflict that stays is told once, on the Service that loses', async (t
   t.equal(clock.waiting, 0);
 });
 
-t.test('what the platform does not do for a Service is told in the same way', async (t) => {
+t.test('limitations of the platform are reported like conflicts', async (t) => {
   const { clock, log, events, reports } = world();
   const limitation = {
     family: 'IPv4',
@@ -156,7 +156,7 @@ t.test('a Service in conflict with thousands of others does not fill the log', a
   t.equal(log.lines.length, 202);
 });
 
-t.test('what has not changed is not looked at', (t) => {
+t.test('unchanged findings are not looked at', (t) => {
   const { reports } = world();
   const table = findings('IPv4', [conflict(80)], []);
   reports.update(table);

@@ -114,7 +114,7 @@ t.test('a sync that fails leaves the rest to the next, too', async (t) => {
   t.equal(made.progress.waitingSince, null);
 });
 
-t.test('what a node, or a mode, begins with is whole', async (t) => {
+t.test('the first plan of a node or a mode is whole', async (t) => {
   const made = world();
   made.upsert(...large(0), ...large(1), small(0));
   await made.cycle.run({ full: true });
@@ -131,7 +131,7 @@ t.test('what a node, or a mode, begins with is whole', async (t) => {
   t.ok(taken(made).includes('the other takeover'), 'so what the mode before it left may go');
 });
 
-t.test('what every Service depends on changes: nothing is left of the plan', async (t) => {
+t.test('a change that concerns every Service discards the divided plan', async (t) => {
   const { made, run } = await started();
   made.upsert(...large(0), ...large(1), small(0));
   await run();

@@ -48,7 +48,7 @@ t.test('a change is looked at once, after the burst it comes in', async (t) => {
   t.equal(drift.suspects('IPv4'), false);
 });
 
-t.test('what comes during a check is another suspicion', async (t) => {
+t.test('an external change during a check is another suspicion', async (t) => {
   const { clock, drift, checks } = setup();
   drift.noticed(change(['IPv4']));
   await clock.advance(3);
@@ -70,7 +70,7 @@ t.test('a check that fails stays pending', async (t) => {
   t.equal(drift.ended('IPv4', 3, true), 3);
 });
 
-t.test('what is heard after a check failed is looked at once, however long the loop would wait', async (t) => {
+t.test('an external change after a failed check is checked at once, however long the loop would wait', async (t) => {
   const { clock, drift, checks, suspected } = setup();
   drift.noticed(change(['IPv4']));
   await clock.advance(3);
@@ -86,7 +86,7 @@ t.test('what is heard after a check failed is looked at once, however long the l
   t.equal(drift.ended('IPv4', 1006, true), 1013, 'settled since it was noticed first');
 });
 
-t.test('who changes our table all the time is answered with a part of our time', async (t) => {
+t.test('constant external changes are repaired in a limited share of the time', async (t) => {
   const { clock, drift, checks } = setup();
   let busy = 0;
   for (let time = 0; time < 60_000; time += 10) {

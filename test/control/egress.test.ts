@@ -83,7 +83,7 @@ async function post(connection: ApiConnection): Promise<number> {
 
 const files = { caBundle: CA, clientCert: client.certificateFile, clientKey: client.keyFile };
 
-t.test('what a file says', (t) => {
+t.test('ways and errors of an egress selector file', (t) => {
   t.same(egressOf(t, DIRECT), { type: 'direct' });
   t.match(egressOf(t, overSocket('/run/proxy.sock')), { name: 'egress /run/proxy.sock', tls: null });
   t.match(egressOf(t, overTcp('http://[::1]:8131', null)), {

@@ -106,7 +106,7 @@ t.test('an endpoint that answers nothing is named, one that answers is not', asy
   t.match(scene.attempts.seen().tallies.get(A), { attempts: 11, answers: 1, unanswered: 3, refused: 1 });
 });
 
-t.test('what the kernel forgets, or begins to count anew, counts once', async (t) => {
+t.test('attempts count once though the kernel forgets them or restarts its counters', async (t) => {
   const { attempts, counter, clock } = new Scene();
   await attempts.ask();
   counter.count(A, 4, 4);

@@ -88,7 +88,7 @@ t.test('a value that cannot be set is named until it can', async (t) => {
   t.same(repaired, ['7'], 'a repair that took two attempts');
 });
 
-t.test('who sets a value all the time is answered less and less often', async (t) => {
+t.test('a kernel value that is overwritten all the time is set less and less often', async (t) => {
   const { values, clock, file, repaired } = setup('30');
   await values.apply();
   for (let second = 0; second < 120; second++) {

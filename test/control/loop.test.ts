@@ -263,7 +263,7 @@ t.test('a trigger from within a run is not lost', async (t) => {
   t.equal(runs, 3);
 });
 
-t.test('what a run leaves to the next follows without the minimum interval, after a short rest', async (t) => {
+t.test('work that a run leaves to the next follows after a short rest, without the minimum interval', async (t) => {
   const clock = new FakeClock(0);
   const starts: number[] = [];
   const loop: Loop = new Loop({

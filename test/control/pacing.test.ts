@@ -140,7 +140,7 @@ t.test('a flood takes half of the time at the most, whatever runs cost and howev
   t.end();
 });
 
-t.test('what fails is retried by its backoff, and a flood that fails rests as well', async (t) => {
+t.test('a failed run is retried with its backoff, and a flood of failures rests as well', async (t) => {
   const alone = paced((_full, index) => ({ ms: 10, fails: index < 3 }));
   alone.loop.trigger();
   await alone.clock.advance(2000);

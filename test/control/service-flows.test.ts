@@ -225,7 +225,7 @@ t.test('of 10,000 frontends so many are told apart as may be, and nothing is los
   t.ok(Object.keys(endpoints).length <= 101);
 });
 
-t.test('what could not be read in time is told, and a kernel that does not answer once', async (t) => {
+t.test('counts that could not be read in time are reported, and an unresponsive kernel is reported once', async (t) => {
   const scene = await begun(t);
   await scene.count([], { overruns: 2, leftOut: Float64Array.of(7, 0, 0, 0, 0), living: 3 });
   t.same(scene.values('telemetry_overruns_total'), { '': 2 });
@@ -239,7 +239,7 @@ t.test('what could not be read in time is told, and a kernel that does not answe
   t.equal(scene.log.lines.filter((line) => line.includes('cannot count flows')).length, 2);
 });
 
-t.test('what goes through rules of a process before this one waits for the plan', async (t) => {
+t.test('flows through rules of an earlier process wait for the plan', async (t) => {
   const scene = new Scene();
   await scene.flows.start();
   t.equal(scene.takes, 1, 'what was there before is known at once');

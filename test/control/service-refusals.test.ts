@@ -136,7 +136,7 @@ t.test('packets count for the Service port of their frontend, whichever address 
   t.same(scene.values, {}, 'what is gone leaves');
 });
 
-t.test('what was counted before does not count, by a process or a mode before this one', async (t) => {
+t.test('refusals that an earlier process or mode counted do not count', async (t) => {
   const scene = new Scene();
   scene.inForce.IPv4.answer = [refused('10.96.0.10', 80, 100)];
   await scene.refusals.start();

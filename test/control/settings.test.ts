@@ -48,7 +48,7 @@ t.test('ST-46: sysctls of ipvs mode, and none of the others', (t) => {
   t.end();
 });
 
-t.test('what flows carry is counted where Services are', (t) => {
+t.test('bytes and packets of flows are counted if Services are', (t) => {
   for (const [mode, own] of [
     ['nftables', 0],
     ['ipvs', 5],

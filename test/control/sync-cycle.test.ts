@@ -46,7 +46,7 @@ t.test('one family fails: the other has its turn, and the pass is not complete',
   t.equal(health.healthy(), true);
 });
 
-t.test('what cannot be put right is said once, and again when it comes back', async (t) => {
+t.test('a difference that cannot be repaired is reported once, and again when it returns', async (t) => {
   const { cycle, dataplanes, log } = world();
   const problem = 'could not remove foreign objects (x): EBUSY';
   const reported = (): number => log.lines.splice(0).filter((line) => line === `warn ${problem}`).length;
@@ -234,7 +234,7 @@ t.test('attempts that the kernel ends within a second have no pass', async (t) =
   }
 });
 
-t.test('what another mode left is asked for at every periodic run, however that compares', async (t) => {
+t.test('leftovers of other modes are looked for at every periodic run, however it compares', async (t) => {
   const made = world();
   made.upsert(WEB);
   await made.cycle.run({ full: true });
@@ -372,7 +372,7 @@ t.test('where the kernel tells of nothing it is looked every second, until the m
 });
 
 t.test(
-  'what others change is looked at: at once what the kernel tells of, now and then beside the syncs',
+  'external changes are checked: immediately when the kernel reports them, otherwise by probes between syncs',
   async (t) => {
     const made = world();
     const { cycle, dataplanes, clock, health } = made;

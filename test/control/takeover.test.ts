@@ -82,7 +82,7 @@ t.test('once it has retired it removes nothing: what it would remove may be in f
   t.equal(addon.passes, 1);
 });
 
-t.test('what removes them cannot be loaded: that is said once, and tried again', async (t) => {
+t.test('leftovers whose removal cannot be loaded are reported once, and retried', async (t) => {
   const log = new RecordingLog();
   const addon = new NodeWithSet(loadAddon().nftables);
   addon.inUse = false;

@@ -52,7 +52,7 @@ t.test('chains that call each other too many times are said to be so, once, in l
   t.end();
 });
 
-t.test('what a rule before them drops is known', async (t) => {
+t.test("drops by another owner's earlier rule are known", async (t) => {
   const { losses, unread } = await lossesOf(legacy('-j DROP', '-j L0'), QUESTION);
   t.same(
     losses.map(({ outcome, certain, all }) => ({ outcome, certain, all })),

@@ -61,7 +61,7 @@ t.test('of what is held and desired alike no copy is kept', (t) => {
   t.end();
 });
 
-t.test('what becomes desired and no longer desired under way is taken back', (t) => {
+t.test('an object that is desired and undesired again while a batch is in flight is taken back', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   const claim = ledger.claim(['a']);
@@ -109,7 +109,7 @@ t.test('of a kernel that nobody has looked at everything is pending, removals to
   t.end();
 });
 
-t.test('what is not pending can be sent again, and is pending once the answer is lost', (t) => {
+t.test('an object that is not pending can be sent again, and is pending once the answer is lost', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   ledger.readBackAll(new Map([['a', { text: '1' }]]));

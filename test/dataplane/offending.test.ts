@@ -95,7 +95,7 @@ t.test('units that all need what is refused are found together, and no other', a
   t.same([found.tooMany, taken.size, attempts], [null, UNITS.length - needing.length, 3]);
 });
 
-t.test('what is in nobody’s way is taken although there are more than are looked for', async (t) => {
+t.test('units that no refusal concerns are taken although more are refused than the limit', async (t) => {
   for (const name of [RIGHT, NONE]) {
     const few = await search(SPREAD, name, { most: 4 });
     t.match(few, { tooMany: /^not \d+$/, found: { length: 4 } });

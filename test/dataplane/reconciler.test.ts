@@ -93,7 +93,7 @@ t.test('losses are reported once, with the sync that has repaired them', async (
   t.same((await scene.sync(true)).repairs, []);
 });
 
-t.test('what the plan does not name stays while sources are not synced, through failures and listings', async (t) => {
+t.test('rules that the plan lacks stay while sources are unsynced, through failures and listings', async (t) => {
   const before = await started(WEB, OTHER);
   const scene = new Scene(before.kernel);
   scene.unsynced(true);
@@ -169,7 +169,7 @@ t.test('nothing is audited before the kernel is known', async (t) => {
   t.equal(looks, 0);
 });
 
-t.test('who asks for an audit while one is under way gets another one, and it is one for all', async (t) => {
+t.test('requests for an audit during an audit share one further audit', async (t) => {
   const scene = await started(WEB);
   const ends: ((differs: boolean) => void)[] = [];
   scene.driver.compare = () => new Promise((resolve) => ends.push(resolve));

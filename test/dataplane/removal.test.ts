@@ -96,7 +96,7 @@ t.test("kube-proxy's chains and jumps go, whatever the jumps match; kubelet's an
   t.end();
 });
 
-t.test('what rules of others lead to stays, with all that it leads to', (t) => {
+t.test("chains that other owners' rules lead to stay, with all that they lead to", (t) => {
   const chains: Chains = {
     OUTPUT: ['-j KUBE-SERVICES', '-j KUBE-SVC-A'],
     POSTROUTING: ['-j KUBE-POSTROUTING'],

@@ -40,7 +40,7 @@ t.test('a name that another user has keeps no proxy from its rules', async (t) =
   await release();
 });
 
-t.test('what a holder says is one short line', async (t) => {
+t.test("the answer of the network's owner is reduced to one short line", async (t) => {
   const release = await held(claim(`\u001b[31mred\n${'x'.repeat(10_000)}`));
   const found = await claim('ours');
   t.match(found, { type: 'taken', who: /^\\u001b\[31mred\\u000ax+$/ });

@@ -180,7 +180,7 @@ t.test('failures are told apart and keep no other value from being written', asy
   ]);
 });
 
-t.test('what is not a number is written over', async (t) => {
+t.test('a sysctl that is not a number is overwritten', async (t) => {
   const files = new MemoryFiles({ [`${NF}/nf_conntrack_udp_timeout`]: '' });
   await applyKernelValues(conntrackValues({ ...NOTHING, udpMs: 30_000 }, 1), files);
   t.same(files.writes, [`${NF}/nf_conntrack_udp_timeout 30`]);
@@ -230,7 +230,7 @@ t.test('ST-44: loopback is opened after everything else, and only where it is as
   t.end();
 });
 
-t.test('what is asked for every second does not count the cores each time', (t) => {
+t.test('repeated reads of conntrack sysctls count the cores once', (t) => {
   const { cpus } = os;
   let counts = 0;
   os.cpus = () => {
@@ -260,7 +260,7 @@ t.test('ST-46: a sysctl that only some kernels are asked for', (t) => {
   t.end();
 });
 
-t.test('what would be set is found out without setting it', async (t) => {
+t.test('sysctls that would be set are found without setting them', async (t) => {
   const path = '/proc/self/oom_score_adj';
   const before = await KERNEL_FILES.read(path);
   const found = before.trim();

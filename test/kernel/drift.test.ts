@@ -252,7 +252,7 @@ t.test('others that write their own tables all the time cost nothing', async (t)
   t.notMatch(proxy.log, /sync failed/, 'nor do they keep a table from being listed');
 });
 
-t.test('who removes our table again and again is answered, within limits', async (t) => {
+t.test('repeated removal of the table is repaired, within limits', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK });
   const script = 'i=0; while [ $i -lt 100 ]; do nft flush ruleset; i=$((i+1)); done';

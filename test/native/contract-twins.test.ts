@@ -46,7 +46,7 @@ t.test('each function is known by its name', (t) => {
   t.end();
 });
 
-t.test('what is the same on every platform includes nothing of one', (t) => {
+t.test('platform-neutral native code includes no platform header', (t) => {
   const folder = join('native', 'addon');
   const files = readdirSync(folder).filter((name) => /\.(cc|h)$/.test(name));
   t.ok(files.length > 5);
@@ -62,7 +62,7 @@ t.test('what is the same on every platform includes nothing of one', (t) => {
   t.end();
 });
 
-t.test('what Windows compiles needs nothing that MSVC has not', (t) => {
+t.test('native code for Windows needs nothing that MSVC lacks', (t) => {
   const [target] = (JSON.parse(source('binding.gyp')) as { targets: readonly Target[] }).targets;
   const listed = target?.conditions.find(([condition]) => condition === "OS=='win'")?.[1].sources ?? [];
   const folders = ['addon', 'addon/windows', 'hcn', 'hcn/windows', 'service'];

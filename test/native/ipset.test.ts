@@ -77,7 +77,7 @@ t.test('every type: made, filled, listed and emptied as ipset sees it', async (t
   t.same(await ipset.ipsetNames(), []);
 });
 
-t.test('what is refused is named, and keeps nothing else from being done', async (t) => {
+t.test('a refused ipset entry is named, and the others are applied', async (t) => {
   const set = { name: 'KUBE-CLUSTER-IP', type: 'hash:ip,port', family: 'IPv4', ...HASH, maxElements: 4 } as const;
   const port = (number: number): Uint8Array => join(packed('10.96.0.1'), [number >> 8, number & 0xff, 6]);
   const refusals = (

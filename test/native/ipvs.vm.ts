@@ -108,7 +108,7 @@ run('ip link set lo up');
 
 t.afterEach(() => run('ipvsadm -C'));
 
-t.test('what is made is what ipvsadm sees, and what ipvsadm makes lists the same', async (t) => {
+t.test('ipvsadm shows the created services, and services created by ipvsadm are listed alike', async (t) => {
   t.same((await ipvs.ipvsApply(NEW)).refused, []);
   const expected = SERVICES.flatMap((each) => each.saved).sort();
   t.same(saved(), expected);

@@ -20,7 +20,7 @@ function anonymous(): number {
   return Number(kilobytes) * 1024;
 }
 
-t.test('what is free amid the heap goes back to the system when it is asked for', async (t) => {
+t.test('free memory inside the heap returns to the system on demand', async (t) => {
   let buffers = Array.from({ length: COUNT }, () => Buffer.allocUnsafeSlow(BYTES).fill(1));
   const { arrayBuffers } = process.memoryUsage();
   const freed = (COUNT - COUNT / KEPT) * BYTES;

@@ -126,7 +126,7 @@ t.test('other functions name the argument that is wrong', (t) => {
   t.end();
 });
 
-t.test('what a getter throws comes back', (t) => {
+t.test('an exception of a getter is passed on', (t) => {
   const thrown = new Error('from the getter');
   const hostile = new Proxy(
     {},

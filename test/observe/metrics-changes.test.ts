@@ -92,7 +92,7 @@ t.test('event to commit: one observation per change and family, from its own eve
   t.same(await observed('IPv6'), [1, 0.007, 0], 'the slice is not its concern');
 });
 
-t.test('what comes before all sources are complete waits for them and is not measured', async (t) => {
+t.test('changes before all sources are complete wait and are not measured', async (t) => {
   const queued = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds';
   const world = scene(FAMILIES, false);
   await world.clock.advance(1000);
@@ -108,7 +108,7 @@ t.test('what comes before all sources are complete waits for them and is not mea
   t.equal(valueOf(families, 'kubeproxy_sync_proxy_rules_service_changes_total'), 2);
 });
 
-t.test('what a sync leaves to the next is queued again when it ends', async (t) => {
+t.test('changes that a sync leaves to the next are queued again when it ends', async (t) => {
   const queued = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds';
   const world = scene();
   world.upsert(service('web'));

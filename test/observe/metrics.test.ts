@@ -114,7 +114,7 @@ t.test('Health and the table of connections are shown as they are when metrics a
   t.same(await shown(), [1, 8, 8]);
 });
 
-t.test('what any component and any process shows', async (t) => {
+t.test('metrics of every Kubernetes component and of every process', async (t) => {
   const world = scene();
   useEverything(world);
   const families = await world.scrape();

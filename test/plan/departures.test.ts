@@ -136,7 +136,7 @@ t.test('many addresses are looked for in all slices at once', (t) => {
   t.end();
 });
 
-t.test('what is not a pod, or not the only one to have its address, is not gone', (t) => {
+t.test("an address that is no pod's, or shared by pods, counts as present", (t) => {
   const other = new Scene(web([{ address: A }]));
   other.put(web([]));
   other.now = 5000;
@@ -216,7 +216,7 @@ t.test('drain: after its time a terminating endpoint’s connections of the Serv
   t.end();
 });
 
-t.test('what went while no process ran is derived from connections', (t) => {
+t.test('endpoints that were removed while no process ran are derived from connections', (t) => {
   const scene = new Scene(web([pod(B)]));
   const pairs = [A, B, '192.168.0.9'].map((text) => ({ service: 'default/web', address: packedAddress(ip(text)) }));
   scene.now = 1000;
@@ -271,7 +271,7 @@ t.test('a flood of departures takes bounded memory, and none is lost', (t) => {
   t.end();
 });
 
-t.test('what many connections have in common is looked at once', (t) => {
+t.test('an endpoint of many connections is looked at once', (t) => {
   const scene = new Scene(web([pod(A), pod(B)]));
   scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   scene.put(web([pod(B)]));

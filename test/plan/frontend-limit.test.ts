@@ -78,7 +78,7 @@ t.test('endpoints and source ranges count for every frontend that has them', (t)
   t.end();
 });
 
-t.test('what is kept does not depend on the order in which slices came, nor on who listens where', (t) => {
+t.test('the kept frontends do not depend on the order of slices, nor on listening sockets', (t) => {
   const text = { ports: ports(3), externalIPs: externals(5) };
   const limits = { frontends: 100, entries: 40 };
   const here = planSettings({ limits });
@@ -170,7 +170,7 @@ t.test('planning costs what is kept, whatever is asked for', (t) => {
   t.end();
 });
 
-t.test('what nodes leave out is a problem of the claim, wherever it is judged', (t) => {
+t.test('frontends that nodes leave out are a problem of the claim, wherever it is judged', (t) => {
   const cluster = new PlannedCluster([], { frontends: 10, entries: 10 });
   t.match(claimProblems(service('a', { ports: ports(11) }), cluster), [
     { rule: 'frontends', path: 'spec.ports', value: '11', problem: /make 11 frontends/, standing: 'denied' },

@@ -7,7 +7,7 @@ function sized(sizes: Readonly<Record<string, number>>): (service: string) => nu
   return (service) => sizes[service] ?? 1;
 }
 
-t.test('what fits is taken at once, in the order in which it came', (t) => {
+t.test('Services that fit the budget are planned at once, in their order of arrival', (t) => {
   const queue = new PlanQueue();
   queue.add(['b', 'a', 'b']);
   t.same([...queue.take(10, sized({ b: 9, a: 1 }))], ['b', 'a']);

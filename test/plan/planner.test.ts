@@ -137,7 +137,7 @@ t.test('nothing new, nothing done', (t) => {
   t.end();
 });
 
-t.test('what all Services depend on plans all of them', (t) => {
+t.test('a change that all Services depend on plans all of them', (t) => {
   const pipeline = new Pipeline().upsert(...numbered(20)).plan();
   const endpoints = (): number => pipeline.lines().filter((line) => line.includes(' endpoint ')).length;
   t.equal(endpoints(), 40, 'no Node, no zone: all endpoints');

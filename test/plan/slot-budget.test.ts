@@ -21,7 +21,7 @@ t.test('the oldest Services have slots, whatever the order in which they came', 
   t.end();
 });
 
-t.test('who gets slots and who loses them is named once', (t) => {
+t.test('Services that get or lose slots are named once', (t) => {
   const budget = new SlotBudget(1000);
   budget.set('default/b', 2, 600);
   budget.set('default/a', 2, 300);

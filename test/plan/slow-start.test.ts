@@ -110,7 +110,7 @@ t.test('steps of many endpoints are taken together', (t) => {
   t.end();
 });
 
-t.test('who asks no more, or is gone, has nothing due', (t) => {
+t.test('a Service that is gone or has no slow start any more has nothing due', (t) => {
   const scene = new Scene(OLD);
   scene.put(pods([...OLD, NEW]));
   t.not(scene.planner.dueAt, null);

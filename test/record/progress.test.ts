@@ -37,7 +37,7 @@ t.test('something waits from its first change until the kernel has acknowledged 
   t.equal(six?.waitingSince, 40, 'the kernel does not hold what it should, with no change at all');
 });
 
-t.test('what the kernel does not take is not remembered without end', (t) => {
+t.test('changes that the kernel never takes are remembered within limits', (t) => {
   const clock = new FakeClock(0);
   const progress = new Progress(['IPv4'], clock, () => 0n);
   for (let i = 0; i < 10_001; i++) progress.committed([{ before: null, after: service('web') }], true);
@@ -51,7 +51,7 @@ t.test('what the kernel does not take is not remembered without end', (t) => {
   t.end();
 });
 
-t.test('what a plan leaves to a later one is not acknowledged, and others are', async (t) => {
+t.test('changes that a plan leaves to a later one are not acknowledged, and the others are', async (t) => {
   const clock = new FakeClock(0);
   const progress = new Progress(['IPv4', 'IPv6'], clock, () => BigInt(clock.now()));
   const [four, six] = progress.families;

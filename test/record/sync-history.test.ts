@@ -53,7 +53,7 @@ t.test('recent and slowest syncs', (t) => {
   t.end();
 });
 
-t.test('what failed, what was repaired', (t) => {
+t.test('failed syncs and repairs in the history', (t) => {
   const { history: reported, done } = history();
   reported.failedWith('EBUSY');
   reported.failedWith('ENOBUFS');
@@ -75,7 +75,7 @@ t.test('what failed, what was repaired', (t) => {
   t.end();
 });
 
-t.test('what could not be put right stays until a full sync finds it right', (t) => {
+t.test('a difference that could not be repaired stays in the history until a full sync finds none', (t) => {
   const { history: reported, done } = history();
   done(1, { problems: ['x stays'], refusedChains: ['y stays as it was'] });
   done(1);

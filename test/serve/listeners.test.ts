@@ -158,7 +158,7 @@ t.test('an address that cannot be had: as before, whatever else changed', async 
   }
 });
 
-t.test('who still waits for an address waits for the new one', async (t) => {
+t.test('a listener that still waits for its address waits for the new one', async (t) => {
   const [free, other] = [await freePort(), await freePort()];
   const { server, port: taken } = await squat();
   const { listeners, clock } = world(t, await configuration(`127.0.0.1:${taken}`, `127.0.0.1:${other}`));

@@ -91,7 +91,7 @@ t.test('questions and answers', async (t) => {
   await t.rejects(ask(null, '/echo'), { message: /--status-socket: is empty/ });
 });
 
-t.test('what Windows has for a socket is no file', (t) => {
+t.test('the socket of Windows is a named pipe, not a file', (t) => {
   for (const path of ['\\\\.\\pipe\\pointsman', '\\\\.\\PIPE\\pointsman']) t.equal(isNamedPipe(path), true, path);
   for (const path of ['/run/pointsman.sock', 'C:\\pipe\\pointsman', '\\\\host\\pipe\\pointsman', ''])
     t.equal(isNamedPipe(path), false, path);

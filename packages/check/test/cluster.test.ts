@@ -130,7 +130,7 @@ t.test('a cluster as kubeadm leaves it, and what is asked of it', async (t) => {
   );
 });
 
-t.test('what is wrong in it: lines within the key, and objects by name', async (t) => {
+t.test('findings in a cluster name lines within the key of a ConfigMap, and objects by name', async (t) => {
   const user = `{token: [${SECRET}], tokenFile: ${join(folder, 'token')}, ${SECRET}: 1}`;
   const { run } = await world(t, [
     proxyMap(`${PROXY.replace('10.244', '10.245')}Mode: nftables\n`, user),
@@ -169,44 +169,47 @@ t.test('what is wrong in it: lines within the key, and objects by name', async (
   );
 });
 
-t.test('what is not there, or may not be read, is a line; what fails is status 2; the rest goes on', async (t) => {
-  const { server, run } = await world(t, [configMap('kube-proxy', { config: 'x' }), serviceObject('a-web')], {
-    without: ['servicecidrs'],
-  });
-  const [clash] = (await run()).stdout.split('\n').filter((line) => line.startsWith('Services: error'));
-  t.ok(clash);
-  const lines = (...more: readonly string[]): string => [...more, clash, ''].join('\n');
-  const proxy = 'ConfigMap kube-system/kube-proxy: warning: has no key';
-  t.same(await run(), {
-    stdout: lines(`${proxy} config.conf`, `${proxy} kubeconfig.conf`),
-    stderr: '',
-    status: 1,
-  });
+t.test(
+  'a missing or forbidden part of the cluster is one line, a failed read is status 2, and the check goes on',
+  async (t) => {
+    const { server, run } = await world(t, [configMap('kube-proxy', { config: 'x' }), serviceObject('a-web')], {
+      without: ['servicecidrs'],
+    });
+    const [clash] = (await run()).stdout.split('\n').filter((line) => line.startsWith('Services: error'));
+    t.ok(clash);
+    const lines = (...more: readonly string[]): string => [...more, clash, ''].join('\n');
+    const proxy = 'ConfigMap kube-system/kube-proxy: warning: has no key';
+    t.same(await run(), {
+      stdout: lines(`${proxy} config.conf`, `${proxy} kubeconfig.conf`),
+      stderr: '',
+      status: 1,
+    });
 
-  server.faults.add({ resource: 'nodes', fault: { type: 'status', code: 403, message: 'not you' } });
-  server.faults.add({ resource: 'configmaps', fault: { type: 'status', code: 404 }, times: 1 });
-  t.same(await run(), {
-    stdout: lines(
-      'ConfigMap kube-system/kubeadm-config: warning: is not there',
-      `${proxy} config.conf`,
-      `${proxy} kubeconfig.conf`,
-      'Nodes: warning: may not be read: not you',
-    ),
-    stderr: '',
-    status: 1,
-  });
+    server.faults.add({ resource: 'nodes', fault: { type: 'status', code: 403, message: 'not you' } });
+    server.faults.add({ resource: 'configmaps', fault: { type: 'status', code: 404 }, times: 1 });
+    t.same(await run(), {
+      stdout: lines(
+        'ConfigMap kube-system/kubeadm-config: warning: is not there',
+        `${proxy} config.conf`,
+        `${proxy} kubeconfig.conf`,
+        'Nodes: warning: may not be read: not you',
+      ),
+      stderr: '',
+      status: 1,
+    });
 
-  server.faults.clear();
-  server.put(proxyMap('a: "S3cr3t\nb'));
-  server.faults.add({ resource: 'nodes', fault: { type: 'status', code: 500, message: 'broken' } });
-  server.faults.add({ resource: 'configmaps', fault: { type: 'status', code: 200, body: '[]' }, times: 1 });
-  t.match(await run(), {
-    stdout: lines(),
-    stderr:
-      /^could not read ConfigMap kube-system\/kubeadm-config: the answer is no object of JSON\ncould not read Nodes: broken\ncould not read ConfigMap kube-system\/kube-proxy, key config\.conf: is no YAML: line \d+: [^\n]*\n$/,
-    status: 2,
-  });
-});
+    server.faults.clear();
+    server.put(proxyMap('a: "S3cr3t\nb'));
+    server.faults.add({ resource: 'nodes', fault: { type: 'status', code: 500, message: 'broken' } });
+    server.faults.add({ resource: 'configmaps', fault: { type: 'status', code: 200, body: '[]' }, times: 1 });
+    t.match(await run(), {
+      stdout: lines(),
+      stderr:
+        /^could not read ConfigMap kube-system\/kubeadm-config: the answer is no object of JSON\ncould not read Nodes: broken\ncould not read ConfigMap kube-system\/kube-proxy, key config\.conf: is no YAML: line \d+: [^\n]*\n$/,
+      status: 2,
+    });
+  },
+);
 
 t.test('warnings alone are no errors, unless they are to be', async (t) => {
   const { server, run } = await world(t);

@@ -90,7 +90,7 @@ t.test('the proxy’s own configuration with one wrong value is refused', (t) =>
   t.end();
 });
 
-t.test('what stands where a secret belongs, or in a mapping that holds one, is shown nowhere', (t) => {
+t.test('a value in the place of a secret, or in a mapping that holds one, is never shown', (t) => {
   let count = 0;
   const shown: string[] = [];
   const look = (place: Place, mapping: Mapping, version: string): void => {

@@ -51,7 +51,7 @@ t.test('an endpoint changes one chain, a Service its chain and one of the dispat
   t.same(await rig.during(() => rig.sync()), [], 'nothing changed, nothing sent');
 });
 
-t.test('what refuses less stops doing so after it translates, what refuses more does so before', async (t) => {
+t.test('a frontend that will refuse less translates first, and one that will refuse more refuses first', async (t) => {
   const rig = new Rig();
   const loadBalancer = (sourceRanges: readonly string[]): Row =>
     service('balancer', { clusterIPs: ['10.96.0.9'], loadBalancer: ['192.0.2.3'], sourceRanges });

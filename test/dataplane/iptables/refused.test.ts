@@ -89,7 +89,7 @@ t.test('the count goes on where a chain is written anew, and where somebody sets
   t.same(await refused(rig), ['10.96.0.1:80/TCP refused no-endpoints 13']);
 });
 
-t.test('what is refused no more keeps its count, what is gone loses it', async (t) => {
+t.test('a frontend that no longer refuses keeps its count, and a removed one loses it', async (t) => {
   const rig = await started();
   arrive(rig, 'KUBE-SERVICES', /10\.96\.0\.1\/32/, 5);
   t.equal((await refused(rig)).length, 1);

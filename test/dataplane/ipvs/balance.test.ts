@@ -111,7 +111,7 @@ t.test('a weight that others change is found and repaired', async (t) => {
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('what a kernel lacks for it is a limitation, and the Service has the scheduler of all', async (t) => {
+t.test('a scheduler that the kernel lacks is a limitation, and the Service has the common scheduler', async (t) => {
   const rig = new Rig();
   rig.lacking = ['mh', 'wrr'];
   rig.restart();

@@ -116,7 +116,7 @@ t.test('timeouts that others set are found too', async (t) => {
   t.equal(await timeouts.differ(), true);
 });
 
-t.test('what is as it was is not listed', async (t) => {
+t.test('unchanged objects are not listed', async (t) => {
   const rig = await running();
   await settled(rig);
   const { ipvs } = rig.kernel.addon;
@@ -127,7 +127,7 @@ t.test('what is as it was is not listed', async (t) => {
   t.ok(ipvs.digests > digests);
 });
 
-t.test('what syncs change is theirs, and listed once', async (t) => {
+t.test('changes by syncs are no external changes, and are listed once', async (t) => {
   const rig = await running();
   await settled(rig);
   const { ipvs } = rig.kernel.addon;
@@ -140,7 +140,7 @@ t.test('what syncs change is theirs, and listed once', async (t) => {
   t.equal(ipvs.listings, listings + 2);
 });
 
-t.test('what is put back by others to how it was is found too', async (t) => {
+t.test('an object that another program replaced by an equal one is found', async (t) => {
   const rig = await running();
   await settled(rig);
   rig.commit([endpoints(1, [1])]);

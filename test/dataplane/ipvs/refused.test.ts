@@ -68,7 +68,7 @@ t.test('each set tells for its frontends, those of the plan', async (t) => {
   ]);
 });
 
-t.test('what a process before this one counted is no count of its own', async (t) => {
+t.test('refusals that an earlier process counted are no counts of this one', async (t) => {
   const rig = await started();
   arrive(rig, NO_ENDPOINTS, '10.96.0.1:80/TCP', 2);
   rig.restart();

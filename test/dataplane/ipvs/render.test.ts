@@ -36,7 +36,7 @@ t.test('messages and rules are as they were reviewed', async (t) => {
   t.same(text.split('\n'), readFileSync(`${FOLDER}/messages.txt`, 'utf8').split('\n'));
 });
 
-t.test('what counts refusals is there where that is asked for, and is all that differs', async (t) => {
+t.test('rules that count refusals exist on demand, and are the only difference', async (t) => {
   const plain = (await rendered()).split('\n');
   const counting = (await rendered('--service-telemetry')).split('\n');
   const lines = [

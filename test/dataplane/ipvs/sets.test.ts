@@ -20,23 +20,26 @@ function web(index: number) {
   ];
 }
 
-t.test('what only kube-proxy needs goes once nothing leads there, unless others use it', async (t) => {
-  for (const isUsed of [false, true]) {
-    const rig = new Rig();
-    const { ipset } = rig.kernel.addon;
-    await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-LOOP-BACK', 'hash:ip,port,ip', 65_536) }]);
-    const rule = `-m set --match-set KUBE-LOOP-BACK dst,dst,src -j ${isUsed ? 'ACCEPT' : 'MASQUERADE'}`;
-    // Of both families, but kube-proxy's chain of this one alone.
-    const places = isUsed ? ['SITE', 'SITE'] : ['KUBE-POSTROUTING'];
-    rig.kernel.programs.tamper('nat', (chains) => {
-      const place = places.pop();
-      if (place !== undefined) chains.set(place, [rule]);
-    });
-    rig.commit([...NODE_ROWS, ...web(1)]);
-    await rig.sync();
-    t.equal(ipset.sets.has('KUBE-LOOP-BACK'), isUsed);
-  }
-});
+t.test(
+  'sets that only kube-proxy needs are removed when no rule leads there, unless another owner uses them',
+  async (t) => {
+    for (const isUsed of [false, true]) {
+      const rig = new Rig();
+      const { ipset } = rig.kernel.addon;
+      await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-LOOP-BACK', 'hash:ip,port,ip', 65_536) }]);
+      const rule = `-m set --match-set KUBE-LOOP-BACK dst,dst,src -j ${isUsed ? 'ACCEPT' : 'MASQUERADE'}`;
+      // Of both families, but kube-proxy's chain of this one alone.
+      const places = isUsed ? ['SITE', 'SITE'] : ['KUBE-POSTROUTING'];
+      rig.kernel.programs.tamper('nat', (chains) => {
+        const place = places.pop();
+        if (place !== undefined) chains.set(place, [rule]);
+      });
+      rig.commit([...NODE_ROWS, ...web(1)]);
+      await rig.sync();
+      t.equal(ipset.sets.has('KUBE-LOOP-BACK'), isUsed);
+    }
+  },
+);
 
 t.test(
   'an element that a full set does not take is quarantined with its frontend, and others are served',

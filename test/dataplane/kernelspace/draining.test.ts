@@ -84,7 +84,7 @@ t.test(
   },
 );
 
-t.test('what is left for connections goes with the Service', async (t) => {
+t.test('an endpoint kept for its connections is removed with the Service', async (t) => {
   const rig = await started([BALANCED, endpoints({ address: '10.0.1.1', ...SERVING })]);
   rig.commit([endpoints({ address: '10.0.1.1', ...DRAINING })]);
   await rig.sync();

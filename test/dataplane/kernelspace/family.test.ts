@@ -7,7 +7,7 @@ import { address, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 import { loadBalancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
 
-t.test('what one more endpoint costs', async (t) => {
+t.test('calls of HNS for one more endpoint', async (t) => {
   const modifying = await started(CLUSTER);
   modifying.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
   t.same(
@@ -46,7 +46,7 @@ t.test('a change touches its own Service alone, and endpoints are shared', async
   t.same(await rig.reported(() => rig.sync()), ['delete loadBalancer']);
 });
 
-t.test('what is right at a start stays, whoever made it', async (t) => {
+t.test('load balancers that are right at a start stay, of any origin', async (t) => {
   const rig = await started(CLUSTER);
   rig.restart();
   t.same(await costs(rig, () => rig.sync()), { reads: 3, changes: 0 });
@@ -321,7 +321,7 @@ t.test(
   },
 );
 
-t.test('what is left on a network that was configured before goes', async (t) => {
+t.test('load balancers left on a formerly configured network are removed', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const other = hns.addNetwork('cbr1');

@@ -32,7 +32,7 @@ t.test('a frontend that HNS refuses is quarantined and retried, and others do no
   t.equal(Object.keys(loadBalancers(rig)).length, 2);
 });
 
-t.test('what HNS may do another time is no fault of the object', async (t) => {
+t.test('a temporary error of HNS does not quarantine the object', async (t) => {
   for (const errno of [
     'E_OUTOFMEMORY',
     'ERROR_BUSY',
@@ -74,7 +74,7 @@ t.test('an endpoint that HNS does not let go is told, tried again, and found by 
   t.same([await rig.reported(() => rig.sync()), hns.endpoints.size], [['delete endpoint'], 0]);
 });
 
-t.test('what one family fails at the other does not know of', async (t) => {
+t.test('a failure of one family does not concern the other', async (t) => {
   const world = new HnsWorld();
   const [ipv4, ipv6] = [new Rig(world), new Rig(world, 'IPv6')];
   const both = [
@@ -94,7 +94,7 @@ t.test('what one family fails at the other does not know of', async (t) => {
   t.same([world.hns.loadBalancers.size, world.hns.endpoints.size], [0, 0]);
 });
 
-t.test('what others removed meanwhile is no refusal', async (t) => {
+t.test('an object that another process removed meanwhile is no refusal', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const [endpoint = ''] = hns.endpoints.keys();

@@ -78,7 +78,7 @@ function sharedRules(rig: Rig): number {
   return names.reduce((sum, name) => sum + (rig.kernel.table('ip')?.chains.get(name)?.rules.length ?? Infinity), 0);
 }
 
-t.test('what others do with affinity adds no rule to the connections of a Service without', async (t) => {
+t.test('affinity of other Services adds no rule to the connections of a Service without it', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([
     ...NODE_ROWS,
@@ -122,7 +122,7 @@ t.test('Services of every kind come and go, and the rules are what they were', a
   t.same(await rig.during(() => rig.sync()), [], 'a restart changes nothing');
 });
 
-t.test('who fills the clients of one Service takes none from another', async (t) => {
+t.test('a full client map of one Service takes no clients from another', async (t) => {
   const rig = await started(sticky());
   rig.commit([...numbered(1, 60)]);
   await rig.sync();

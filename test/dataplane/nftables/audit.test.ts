@@ -57,7 +57,7 @@ t.test('others changed other tables: listed once, without clients', async (t) =>
   t.equal(rig.kernel.listed.length, listings, 'and is trusted again');
 });
 
-t.test('what others did to ours is found, and the next full sync names and repairs it', async (t) => {
+t.test('an external change is found, and the next full sync names and repairs it', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   t.equal(await rig.dataplane.audit(), true);
@@ -90,7 +90,7 @@ t.test('an audit reports no difference for changes by a sync meanwhile', async (
   t.same(await rig.difference(), []);
 });
 
-t.test('what others do while a sync changes something else is a difference', async (t) => {
+t.test('an external change during a sync of something else is a difference', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   during(rig, async () => {
@@ -140,7 +140,7 @@ t.test('two audits at once are one', async (t) => {
   t.equal(listings(), before + 1);
 });
 
-t.test('what is to be looked at again because of a sync meanwhile is', async (t) => {
+t.test('an object that a sync changed during the audit is looked at again', async (t) => {
   const rig = await started();
   rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
   await rig.sync();
@@ -165,7 +165,7 @@ t.test('an audit that fails says so and harms nothing', async (t) => {
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('what nothing needs any more goes after a moment, without a listing', async (t) => {
+t.test('unused objects are removed after a moment, without a listing', async (t) => {
   const rig = await started();
   const objects = (): number => (rig.kernel.table('ip')?.chains.size ?? 0) + (rig.kernel.table('ip')?.sets.size ?? 0);
   const before = objects();
@@ -192,7 +192,7 @@ t.test('what nothing needs any more goes after a moment, without a listing', asy
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('what comes back in the meantime stays', async (t) => {
+t.test('an unused object that is needed again before its removal stays', async (t) => {
   const rig = await started();
   const rows = [
     service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),

@@ -124,7 +124,7 @@ t.test('a map of another kind by a name of ours has nothing but unexpected', (t)
   t.end();
 });
 
-t.test('what is not as the plan has it is printed as it is', async (t) => {
+t.test('objects that differ from the plan are printed as they are', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit(rows('IPv4'));
   await rig.sync();

@@ -17,7 +17,7 @@ function zoned(...hints: readonly string[]): Row {
   return slice('web', endpoints, { ports: [{ port: 8080 }] });
 }
 
-t.test('who may use all endpoints leaves one that only connections from outside may use any more', async (t) => {
+t.test('a client that may use all endpoints leaves one that only external connections may still use', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([...NODE_ROWS, sticky({ externalTrafficPolicy: 'Local' }), zoned('zone-a', 'zone-a', 'zone-a')]);
   await rig.sync();
@@ -61,7 +61,7 @@ t.test('an endpoint that is not local any more is kept by the cluster IP alone',
   t.same(answers(rig, '203.0.113.9', '192.168.0.2:30080'), ['10.0.1.2:8080', '10.0.1.3:8080']);
 });
 
-t.test('what tells local endpoints costs Services with one list nothing, and others an element for each', async (t) => {
+t.test('maps of local endpoints have an element only for Services with two lists of endpoints', async (t) => {
   const rig = await started();
   const locals = (): number => rig.kernel.table('ip')?.sets.get('sticky-local-endpoints')?.elements.size ?? -1;
   const chains = (): readonly string[] => [...(rig.kernel.table('ip')?.chains.keys() ?? [])];
@@ -104,7 +104,7 @@ t.test('what tells local endpoints costs Services with one list nothing, and oth
   t.same(await rig.difference(), []);
 });
 
-t.test('what tells local endpoints is adopted, and repaired', async (t) => {
+t.test('maps of local endpoints are adopted and repaired', async (t) => {
   const set = 'sticky-local-endpoints';
   const held = (rig: Rig): readonly string[] =>
     [...(rig.kernel.table('ip')?.sets.get(set)?.elements.keys() ?? [])].sort();

@@ -77,7 +77,7 @@ t.test('packets are counted by frontend, verdict and reason', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('what is counted is nobody else’s doing, and stays', async (t) => {
+t.test('changed counters of refused packets are no external change, and stay', async (t) => {
   const rig = await started();
   refuse(rig, packetTo('10.96.0.11', 80), 3);
   rig.kernel.touch();

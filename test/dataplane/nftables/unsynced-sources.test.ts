@@ -45,7 +45,7 @@ t.test('frontends that the plan does not name stay until all sources are synced'
   t.same(await rig.difference(), []);
 });
 
-t.test('what is read later is taken over as it is', async (t) => {
+t.test('rules of a source that is read later are adopted unchanged', async (t) => {
   const rig = await restarted();
   await rig.sync();
   rig.commit(B);

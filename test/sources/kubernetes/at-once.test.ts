@@ -19,7 +19,7 @@ t.test('a chunk for a listener is with it before push returns', async (t) => {
   await once(stream, 'end');
 });
 
-t.test('what came before anybody listened comes first', async (t) => {
+t.test('changes from before the first listener come first', async (t) => {
   const stream = source();
   stream.push(Buffer.from('a'));
   const seen: string[] = [];

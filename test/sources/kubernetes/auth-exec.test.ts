@@ -174,7 +174,7 @@ t.test('a plugin that fails is left alone for a while, and what it says is logge
   t.match(log.lines.at(-1), /works again/);
 });
 
-t.test('what has expired when it comes is used, and the plugin left alone for a while', async (t) => {
+t.test('a credential that arrives expired is used, and the plugin is not run again for a while', async (t) => {
   const clock = new FakeClock();
   const log = new RecordingLog();
   const plugin = new Plugin(t, cluster).answer({ token: 'old', expirationTimestamp: '2020-01-01T00:00:00Z' });
@@ -287,7 +287,7 @@ t.test('interactivity', async (t) => {
   });
 });
 
-t.test('what can go wrong is said, secrets are not', async (t) => {
+t.test('failures of the plugin are reported without secrets', async (t) => {
   const failure = async (plugin: Plugin, exec: object = {}, timeout = 100_000): Promise<string> => {
     try {
       await fetchText(await plugin.connect(t, exec, { execTimeoutMs: timeout }));
@@ -364,7 +364,7 @@ t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
   t.ok(performance.now() - closedAt < 200_000, 'not after its 300 s');
 });
 
-t.test('what the observer hears of the command', async (t) => {
+t.test('the observer is notified of each run of the command', async (t) => {
   const observer = new RecordingObserver();
   const plugin = new Plugin(t, cluster);
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };

@@ -134,7 +134,7 @@ t.test('a request that comes to nothing is followed by one with another key', as
   }
 });
 
-t.test('what keeps a request from being made is told once, and tried again', async (t) => {
+t.test('an obstacle to a certificate request is reported once, and the request is retried', async (t) => {
   const posted = (world: CertificateWorld): number => world.posts();
   const token = await start(t, 'sign', { tokens: ['another'] });
   const connection = await token.connect();
@@ -307,7 +307,7 @@ t.test('a certificate that the API server rejects is dropped, and the former sta
   t.match(await fetchText(connection), /^200 /);
 });
 
-t.test('who made a certificate renews it', async (t) => {
+t.test('a certificate that a kubeconfig names is not renewed', async (t) => {
   const world = await start(t);
   const { certificateFile, keyFile } = authority.issue({ commonName: 'me' });
   const user = { 'client-certificate': certificateFile, 'client-key': keyFile };

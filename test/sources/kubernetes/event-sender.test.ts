@@ -124,7 +124,7 @@ t.test('a repeated event is sent once in ten minutes', async (t) => {
   t.same(made.notes, ['a', 'b', 'a', 'c']);
 });
 
-t.test('what came before the connection is sent first; what is too much is dropped', async (t) => {
+t.test('events from before the connection are sent first, and events over the limit are dropped', async (t) => {
   const made = new World();
   for (let number = 0; number < 130; number++) made.sender.record(trouble(`number ${number}`));
   await made.dropped(30);
@@ -237,7 +237,7 @@ t.test('without an API server nothing waits for events, and stopping drops them'
   t.same(made.server.events, [] satisfies ApiObject[]);
 });
 
-t.test('what all nodes find alike is one event of the cluster, whichever is first', async (t) => {
+t.test('a finding that all nodes share is one event of the cluster, by whichever node is first', async (t) => {
   const server = new ApiServer();
   await server.start();
   t.teardown(() => server.stop());

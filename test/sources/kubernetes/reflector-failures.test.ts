@@ -31,7 +31,7 @@ t.test('410 as an event: reads anew, and what is gone meanwhile goes in one comm
   await world.running.stop();
 });
 
-t.test('what the server says is kept and logged up to a kilobyte', async (t) => {
+t.test("the server's message is kept and logged up to a kilobyte", async (t) => {
   const { world, watch } = await synced();
   const long = 'ä'.repeat(50_000);
   watch.event('ADDED', serviceAt('c', 11, { externalIPs: Array.from({ length: 50 }, () => long) }));

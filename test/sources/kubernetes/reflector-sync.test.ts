@@ -182,7 +182,7 @@ t.test('events: one commit for what comes together; other labels make an object 
   await world.running.stop();
 });
 
-t.test('what goes during the initial events', async (t) => {
+t.test('objects that are deleted during the initial events', async (t) => {
   const world = new FakeWorld();
   const watch = (await world.request('services', 1)).open();
   watch.event('ADDED', serviceAt('a', 1)).event('ADDED', serviceAt('b', 2)).event('DELETED', serviceAt('a', 3));

@@ -311,7 +311,7 @@ t.test('close', async (t) => {
   while (server.sockets.size > 0) await sleep(5);
 });
 
-t.test('what the observer hears', async (t) => {
+t.test('the observer is notified of requests and connections', async (t) => {
   const observer = new RecordingObserver();
   // A clock that stands still: no request comes so late that it need not wait.
   const { server, connection } = await open(t, {
