@@ -1,4 +1,4 @@
-import { watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import { lstatSync, statfsSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
 
 /**
  * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events
@@ -54,5 +54,28 @@ export class DirectoryWatch {
     this.close();
     if (!this.failed) this.onFailure(path, error);
     this.failed = true;
+  }
+}
+
+/** Whether a file may change without an event of its directory: as a link it leads elsewhere, or it has another name elsewhere. */
+export function changesElsewhere(path: string): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && (stat.nlink > 1 || stat.isSymbolicLink());
+}
+
+/**
+ * File systems whose files change through this kernel alone, so that inotify reports every change (inotify(7), "Limitations and caveats").
+ * By `f_type` of statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, overlayfs, F2FS, ZFS, bcachefs.
+ */
+const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e,
+]);
+
+/** Whether events report every change in a directory. For an unknown file system they might not. */
+export function reportsEveryChange(directory: string): boolean {
+  try {
+    return LOCAL_FILE_SYSTEMS.has(statfsSync(directory).type);
+  } catch {
+    return false;
   }
 }

@@ -1,8 +1,8 @@
-import { statSync, type BigIntStats } from 'node:fs';
+import { readlinkSync, statSync, type BigIntStats } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { BEAT_MS, nextLook } from '../base/clock.js';
-import { DirectoryWatch } from '../base/directory-watch.js';
+import { changesElsewhere, DirectoryWatch, reportsEveryChange } from '../base/directory-watch.js';
 import { identityOf } from '../base/file-text.js';
 import { compareConfigs, type FieldChange } from '../config/compare.js';
 import type { ConfigurationPaths } from '../config/configuration-source.js';
@@ -34,15 +34,22 @@ interface ConfigWatchOptions {
 
 /** In milliseconds. */
 interface ConfigWatchTiming {
-  /** Between looks at the files, for what no event reported: links that lead elsewhere, network filesystems. */
+  /** Between looks at files of which no event reports every change: links that lead elsewhere, network file systems. */
   readonly pollMs: number;
+  /** Between looks at all others. No event reports that a directory above was replaced. */
+  readonly watchedPollMs: number;
   /** How long files must have stayed the same: who writes in place empties a file first. */
   readonly settleMs: number;
   /** From what was not dealt with until it is reported again; doubles each time. */
   readonly retryMs: number;
 }
 
-const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: BEAT_MS, settleMs: 200, retryMs: 1000 };
+const DEFAULT_TIMING: ConfigWatchTiming = {
+  pollMs: BEAT_MS,
+  watchedPollMs: 10 * BEAT_MS,
+  settleMs: 200,
+  retryMs: 1000,
+};
 const LONGEST_RETRY_MS = 60_000;
 
 /** From a change event to the look, so that a burst of events costs one look. */
@@ -101,6 +108,8 @@ export class ConfigWatch {
     const { file, directory } = this.paths;
     if (name.startsWith('..')) return true;
     return (
+      // The directory itself was moved or removed.
+      name === basename(watched) ||
       (watched === directory && isDropIn(name)) ||
       (file !== null && watched === dirname(file) && name === basename(file))
     );
@@ -128,19 +137,31 @@ export class ConfigWatch {
       if (stat === null) directory.close();
       else directory.follow(path, stat);
     }
-    const { pollMs, settleMs } = this.timing;
+    const { settleMs } = this.timing;
     const now = performance.now();
-    const pollInMs = nextLook(now, pollMs) - now;
     const fingerprint = fingerprintOf(this.paths);
     if (fingerprint !== this.seen.fingerprint) this.seen = { fingerprint, since: now };
     const settlesIn = this.seen.since + settleMs - now;
-    if (fingerprint === this.examined && (this.retry === null || now < this.retry.at)) this.lookIn(pollInMs);
-    else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, pollMs));
+    if (fingerprint === this.examined && (this.retry === null || now < this.retry.at))
+      this.lookIn(nextLook(now, this.pollMs()) - now);
+    else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, this.timing.pollMs));
     else {
       this.examined = fingerprint;
       await this.examine();
-      this.lookIn(pollMs);
+      this.lookIn(this.pollMs());
     }
+  }
+
+  private pollMs(): number {
+    return this.retry === null && this.isReported() ? this.timing.watchedPollMs : this.timing.pollMs;
+  }
+
+  /** Whether events report every change. */
+  private isReported(): boolean {
+    const { file, directory } = this.paths;
+    const areWatched = [...this.directories].every(([path, { isWatching }]) => isWatching && reportsEveryChange(path));
+    const drops = directory === null ? [] : dropInNames(directory).map((name) => join(directory, name));
+    return areWatched && ![...(file === null ? [] : [file]), ...drops].some(leadsElsewhere);
   }
 
   private async examine(): Promise<void> {
@@ -219,5 +240,14 @@ function statOf(path: string): BigIntStats | null {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch {
     return null;
+  }
+}
+
+/** A volume of a ConfigMap holds links that lead through its link `..data`, of which events report every change. */
+function leadsElsewhere(path: string): boolean {
+  try {
+    return changesElsewhere(path) && !readlinkSync(path).startsWith('..data/');
+  } catch {
+    return true;
   }
 }

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls';
 export const SERVER_TIMEOUTS = {
   headersTimeout: 20_000,
   requestTimeout: 30_000,
-  connectionsCheckingInterval: 5_000,
+  connectionsCheckingInterval: 10_000,
 } as const;
 
 /** How many requests of one connection may wait for their answers, or have answers that are not read. */

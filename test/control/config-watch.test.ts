@@ -34,6 +34,7 @@ class Scene {
   constructor(
     private readonly t: Test,
     private readonly pollMs = 100,
+    private readonly watchedPollMs = 600_000,
   ) {
     this.root = mkdtempSync(join(tmpdir(), 'pointsman-config-watch-'));
     t.teardown(() => {
@@ -65,7 +66,7 @@ class Scene {
         if (isDealtWith && (outcome.type === 'apply' || outcome.type === 'unchanged')) inForce = outcome;
         return Promise.resolve(isDealtWith);
       },
-      timing: { pollMs: this.pollMs, settleMs, retryMs: 20 },
+      timing: { pollMs: this.pollMs, watchedPollMs: this.watchedPollMs, settleMs, retryMs: 20 },
     });
     await this.quiet();
   }
@@ -215,6 +216,30 @@ t.test('a change of which no event tells is found by the poll', async (t) => {
   await scene.expect(['apply oomScoreAdj=2'], 'behind a link');
 });
 
+t.test('a directory is put in the place of the one that is watched', async (t) => {
+  const scene = new Scene(t);
+  mkdirSync(scene.path('d'));
+  scene.write('d/c', 'oomScoreAdj: 1');
+  await scene.start([['config', 'd/c']]);
+  mkdirSync(scene.path('e'));
+  scene.write('e/c', 'oomScoreAdj: 2');
+  renameSync(scene.path('d'), scene.path('old'));
+  renameSync(scene.path('e'), scene.path('d'));
+  await scene.expect(['apply oomScoreAdj=2'], 'by its own event');
+});
+
+t.test('a directory above is replaced, of which no event tells', async (t) => {
+  const scene = new Scene(t, 100, 100);
+  mkdirSync(scene.path('above/d'), { recursive: true });
+  scene.write('above/d/c', 'oomScoreAdj: 1');
+  await scene.start([['config', 'above/d/c']]);
+  mkdirSync(scene.path('new/d'), { recursive: true });
+  scene.write('new/d/c', 'oomScoreAdj: 2');
+  renameSync(scene.path('above'), scene.path('old'));
+  renameSync(scene.path('new'), scene.path('above'));
+  await scene.expect(['apply oomScoreAdj=2'], 'by the poll of watched files');
+});
+
 t.test('an event of another file in the folder is no reason to look', async (t) => {
   const scene = new Scene(t, 60_000);
   mkdirSync(scene.path('elsewhere'));
@@ -261,7 +286,7 @@ t.test('without files nothing is watched; after stop() nothing is told', async (
   const argv = [`--config=${scene.path('c')}`];
   const loaded = loadConfig(argv, systemFiles);
   if (!('config' in loaded)) throw new Error(loaded.command);
-  const timing = { pollMs: 20, settleMs: 0, retryMs: 20 };
+  const timing = { pollMs: 20, watchedPollMs: 20, settleMs: 0, retryMs: 20 };
   const watch = new ConfigWatch({ argv, inForce: () => loaded, onOutcome: reported, timing });
   await delay(60);
   scene.write('c', 'oomScoreAdj: 2');

@@ -245,9 +245,11 @@ export class IptablesDriver implements Driver<Chains> {
     for (const hash of [...ledger.pending()]) ledger.readBack(hash, held.get(hash));
   }
 
-  /** Large rulesets take seconds to list, so they are listed for a share of the time. */
+  /** Large rulesets take seconds to list, so they are listed for a share of the time, and only when traces call for it. */
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
-    if (await this.options.policies.differ()) return true;
+    const { policies, traces, counters } = this.options;
+    if ((await policies.differ()) || (await this.differsInSettings())) return true;
+    if (traces.isComplete && !counters.isDoubted(this.family) && !(await this.isTouched())) return false;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }
@@ -269,10 +271,14 @@ export class IptablesDriver implements Driver<Chains> {
     return this.options.traces.mark().catch(() => UNKNOWN);
   }
 
+  private async differsInSettings(): Promise<boolean> {
+    const { dropInvalid } = await this.options.settings();
+    return dropInvalid !== this.settings.dropInvalid;
+  }
+
   private async anyDiffers(node: NodePlan): Promise<boolean> {
     const listing = await this.listChains([]);
-    const { dropInvalid } = await this.options.settings();
-    if (dropInvalid !== this.settings.dropInvalid || this.losses(listing).length > 0) return true;
+    if ((await this.differsInSettings()) || this.losses(listing).length > 0) return true;
     if (hookOperations(listing, node, this.settings).length > 0) return true;
     if (await this.options.counters.isPossibleAfterAll(this.family, listing)) return true;
     const { acknowledged } = this.chains;

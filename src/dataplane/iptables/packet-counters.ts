@@ -47,6 +47,11 @@ export class PacketCounters {
     return isPossible;
   }
 
+  /** Whether it was not possible, and is to be asked once more. */
+  isDoubted(family: Family): boolean {
+    return this.doubted.has(family);
+  }
+
   /** Asks once more where it was not possible: whether it is now, so that all rules are to be written again. */
   async isPossibleAfterAll(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     return this.unknown.delete(family) && (await this.isPossible(family, listing));

@@ -11,6 +11,8 @@ export interface Traces {
   count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack>;
   /** Notes this moment. */
   mark(): Promise<IsTouched>;
+  /** Whether every change leaves a trace: then nothing has to be compared without one. */
+  readonly isComplete: boolean;
 }
 
 const ALWAYS: IsTouched = () => Promise.resolve(true);
@@ -39,6 +41,8 @@ function asOne<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
 
 /** The generation of nf_tables. The programs commit table by table. */
 class Commits implements Traces {
+  readonly isComplete = true;
+
   constructor(private readonly generation: Generation) {}
 
   count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack> {
@@ -53,6 +57,7 @@ class Commits implements Traces {
 
 /** Sizes of legacy tables: without a whole table the kernel reports nothing more. Changes that keep all sizes are missed. */
 class TableSizes implements Traces {
+  readonly isComplete = false;
   /** The sizes without external changes; null: there may have been one. */
   private expected: string | null = null;
   private marks = 0;

@@ -1,23 +1,13 @@
 import { basename } from 'node:path';
 import { BEAT_MS, nextLook } from '../../base/clock.js';
-import { DirectoryWatch } from '../../base/directory-watch.js';
+import { changesElsewhere, DirectoryWatch, reportsEveryChange } from '../../base/directory-watch.js';
 import { errorCode, messageOf } from '../../base/error-message.js';
 import { identityOf } from '../../base/file-text.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { isUnsynced, readContent, withLastGood, type Content } from './content.js';
 import { readManifest, type Reading } from './file-reading.js';
-import {
-  changesElsewhere,
-  isDanglingLink,
-  isManifestName,
-  look,
-  manifestNames,
-  pathOf,
-  reportsEveryChange,
-  statOf,
-  type Listing,
-} from './location.js';
+import { isDanglingLink, isManifestName, look, manifestNames, pathOf, statOf, type Listing } from './location.js';
 import { Pacer } from './pacer.js';
 import type { Problem } from './problems.js';
 import type { ManifestLocation, Dependencies } from './source.js';

@@ -1,4 +1,4 @@
-import { lstatSync, statfsSync, statSync, type BigIntStats } from 'node:fs';
+import { statSync, type BigIntStats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
@@ -40,29 +40,6 @@ export function look(path: string, was: Listing['type'] | null): Listing {
 export async function manifestNames(path: string, listing: Listing): Promise<readonly string[]> {
   if (listing.type === 'file') return [basename(path)];
   return (await readdir(path)).filter(isManifestName).sort();
-}
-
-/** Whether a file may change without an event of its directory: as a link it leads elsewhere, or it has another name elsewhere. */
-export function changesElsewhere(path: string): boolean {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && (stat.nlink > 1 || stat.isSymbolicLink());
-}
-
-/**
- * File systems whose files change through this kernel alone, so that inotify reports every change (inotify(7), "Limitations and caveats").
- * By `f_type` of statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, overlayfs, F2FS, ZFS, bcachefs.
- */
-const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
-  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e,
-]);
-
-/** Whether events report every change in a directory. For an unknown file system they might not. */
-export function reportsEveryChange(directory: string): boolean {
-  try {
-    return LOCAL_FILE_SYSTEMS.has(statfsSync(directory).type);
-  } catch {
-    return false;
-  }
 }
 
 export function pathOf(listing: Listing, name: string): string {

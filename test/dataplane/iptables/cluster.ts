@@ -1,4 +1,5 @@
 import { service, slice } from '../../support/rows.js';
+import type { IptablesFlavor } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
@@ -14,8 +15,8 @@ export function endpoints(index: number, count: number): Row {
   );
 }
 
-export async function cluster(services: number, perService: number): Promise<Rig> {
-  const rig = new Rig();
+export async function cluster(services: number, perService: number, flavor?: IptablesFlavor): Promise<Rig> {
+  const rig = new Rig(undefined, undefined, undefined, flavor);
   const rows = Array.from({ length: services }, (_, index) => [web(index), endpoints(index, perService)]);
   rig.commit([...NODE_ROWS, ...rows.flat()]);
   await rig.sync();
