@@ -249,7 +249,7 @@ export class IptablesDriver implements Driver<Chains> {
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
     const { policies, traces, counters } = this.options;
     if ((await policies.differ()) || (await this.differsInSettings())) return true;
-    if (traces.isComplete && !counters.isDoubted(this.family) && !(await this.isTouched())) return false;
+    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.isTouched())) return false;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }

@@ -48,8 +48,8 @@ export class PacketCounters {
   }
 
   /** Whether it was not possible, and is to be asked once more. */
-  isDoubted(family: Family): boolean {
-    return this.doubted.has(family);
+  isUnknown(family: Family): boolean {
+    return this.unknown.has(family);
   }
 
   /** Asks once more where it was not possible: whether it is now, so that all rules are to be written again. */

@@ -93,7 +93,7 @@ for (const [reported, harm] of Object.entries(DAMAGE)) {
     t.equal(await audit(), false);
     harm(rig);
     const isFound = await rig.dataplane.audit();
-    t.equal(isFound, told === SETTING, 'listing takes no more than a share of the time, and a setting needs none');
+    t.equal(isFound, reported === SETTING, 'listing takes no more than a share of the time, and a setting needs none');
     t.equal(await audit(), true);
     const { full } = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
     t.equal(full, true, 'although everything was listed a moment ago');
