@@ -162,7 +162,11 @@ export class Sources {
 
   states(): readonly SourceState[] {
     const manifests = this.manifests?.status() ?? [];
-    return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];
+    const { running } = this;
+    const read = (running?.status() ?? []).map((status) =>
+      apiState(status, running?.holdings.get(status.resource)?.inventory.received ?? 0),
+    );
+    return [...manifests.map(manifestState), ...read];
   }
 
   private read({ config, source }: NextApi): void {
@@ -304,9 +308,9 @@ async function connectCertified(
   });
 }
 
-function apiState(status: ReturnType<RunningKubernetes['status']>[number]): SourceState {
-  const { resource, synced, sinceLastEventMs, failures } = status;
-  return { source: resource, synced, sinceLastEventMs, failures };
+function apiState(status: ReturnType<RunningKubernetes['status']>[number], received: number): SourceState {
+  const { resource, synced, sinceLastEventMs, failures, trouble, watching } = status;
+  return { source: resource, synced, sinceLastEventMs, failures, trouble, isWatched: watching, received };
 }
 
 function manifestState(status: LocationStatus): SourceState {

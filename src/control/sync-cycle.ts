@@ -304,7 +304,7 @@ export class SyncCycle {
     try {
       report = await sync.run(suspected);
     } finally {
-      this.settleDrift(family, startedAt, report);
+      this.settleDrift(sync, startedAt, report);
     }
     report.background?.catch((error: unknown) => {
       // It was about rules that go.
@@ -323,10 +323,16 @@ export class SyncCycle {
     observers.externalChange(family, process);
   }
 
-  private settleDrift(family: Family, startedAt: number, report: SyncReport | null): void {
+  private settleDrift({ family, history }: FamilySync, startedAt: number, report: SyncReport | null): void {
     const { health, observers } = this.parts;
     const settledMs = this.drift.ended(family, startedAt, report !== null);
-    if (settledMs !== null) observers.repaired(family, settledMs / 1000);
+    const differences = report?.repairs.length ?? 0;
+    if (settledMs !== null || differences > 0) {
+      const process = health.drift().find((drift) => drift.family === family)?.process ?? null;
+      const seconds = settledMs === null ? null : settledMs / 1000;
+      if (differences > 0) history.repairedIn(seconds);
+      observers.repaired({ family, process, differences, seconds });
+    }
     const compared = report?.full === true || settledMs !== null;
     if (compared && !this.drift.suspects(family)) health.repaired(family);
   }

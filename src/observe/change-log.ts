@@ -4,7 +4,7 @@ import type { Log } from '../base/log.js';
 import type { LogFileConfig } from '../config/audit.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { ObjectKey, Row, RowKind } from '../state/rows.js';
-import type { AcknowledgedSync, Commit, CycleObserver, ResetConnections } from './cycle-observer.js';
+import type { AcknowledgedSync, Commit, CycleObserver, RepairedChange, ResetConnections } from './cycle-observer.js';
 import { RotatedFile } from './rotated-file.js';
 
 /** Why something was changed: what became of an object, or of the configuration. */
@@ -125,6 +125,14 @@ export class ChangeLog implements CycleObserver {
         ...cut('endpoints', endpoints, (endpoint) => endpoint),
       }),
     );
+  }
+
+  /** What an external change was, and how it was repaired; what had to be changed for it is in the line of the sync. */
+  repaired({ differences, ...change }: RepairedChange): void {
+    if (differences === 0) return;
+    const { now, labels } = this.parts;
+    const time = new Date(now()).toISOString();
+    this.file.write(JSON.stringify({ trail: 'external-change', time, ...labels(), ...change, differences }));
   }
 
   /** Resolves when all has been written. */

@@ -61,6 +61,17 @@ export interface ResetConnections {
   readonly endpoints: readonly IPAddress[];
 }
 
+/** An external change of a family's rules that has been looked for and repaired. */
+export interface RepairedChange {
+  readonly family: Family;
+  /** Who made it, as `nft[1234]`; null: unknown. */
+  readonly process: string | null;
+  /** 0: it had changed nothing of ours. */
+  readonly differences: number;
+  /** From when it was seen until it was repaired; null: the periodic comparison found it. */
+  readonly seconds: number | null;
+}
+
 /** What calls to the kernel are for. */
 export type KernelWork = 'apply' | 'flows' | 'audit';
 
@@ -88,8 +99,8 @@ export interface CycleObserver {
   connectionsReset?(reset: ResetConnections): void;
   /** A family's rules were seen changed. @param process which did it, as `nft[1234]`; null: unknown. */
   externalChange?(family: Family, process: string | null): void;
-  /** What was changed has been compared and repaired, so long after it was seen. */
-  repaired?(family: Family, seconds: number): void;
+  /** What was changed has been compared and repaired. */
+  repaired?(change: RepairedChange): void;
   audited?(family: Family, result: 'intact' | 'different' | 'failed'): void;
   /** Does work with the kernel, all of whose calls are for that. */
   during?<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T>;
@@ -160,8 +171,8 @@ export class CycleObservers implements Required<CycleObserver> {
     for (const each of this.observers) each.externalChange?.(family, process);
   }
 
-  repaired(family: Family, seconds: number): void {
-    for (const each of this.observers) each.repaired?.(family, seconds);
+  repaired(change: RepairedChange): void {
+    for (const each of this.observers) each.repaired?.(change);
   }
 
   audited(family: Family, result: 'intact' | 'different' | 'failed'): void {

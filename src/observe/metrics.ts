@@ -21,6 +21,7 @@ import type {
   CycleObserver,
   EndedSync,
   FlowSearch,
+  RepairedChange,
   ResetConnections,
 } from './cycle-observer.js';
 import { CertificateMetrics } from './certificate-metrics.js';
@@ -38,6 +39,12 @@ export interface SourceState {
   readonly sinceLastEventMs: number | null;
   /** Failures so far, by kind; counters only grow. */
   readonly failures: Readonly<Record<string, number>>;
+  /** Of the API server: what is wrong at present, its kind first, as `forbidden: 403: …`; null: nothing is. */
+  readonly trouble?: string | null;
+  /** Of the API server: a watch is open. */
+  readonly isWatched?: boolean;
+  /** Of the API server: how many objects have come. */
+  readonly received?: number;
 }
 
 /** What of a mode is shown. */
@@ -232,8 +239,8 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     this.own.foreignChanges.inc({ ip_family: family });
   }
 
-  repaired(family: Family, seconds: number): void {
-    this.own.driftDuration.observe({ ip_family: family }, seconds);
+  repaired({ family, seconds }: Pick<RepairedChange, 'family' | 'seconds'>): void {
+    if (seconds !== null) this.own.driftDuration.observe({ ip_family: family }, seconds);
   }
 
   audited(family: Family, result: 'intact' | 'different' | 'failed'): void {

@@ -14,11 +14,15 @@ export interface Observation {
     | 'node-ports' // node ports have no address
     | 'listener' // an address of ours is not served
     | 'source' // a manifest is not used
+    | 'api-server' // objects cannot be read
+    | 'configuration' // a changed configuration is refused
+    | 'sync' // rules cannot be written
     | 'route' // no route
     | 'reverse-path' // rp_filter
     | 'route-localnet'
     | 'endpoint' // an endpoint answered none of its last connection attempts
     | 'object' // an object of the cluster is not used
+    | 'conflict' // two Services claim an address and port
     | 'foreign-rules'; // rules of others drop or refuse
   /** `warning`: packets are lost, or health checks fail; `note`: it may explain something. */
   readonly severity: 'warning' | 'note';

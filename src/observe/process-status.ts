@@ -1,7 +1,7 @@
 import type { Family } from '../base/ip.js';
 import type { SourceState } from './metrics.js';
 import { printObservation, type Observation } from './observations.js';
-import type { Occurrences, SyncRecord } from '../record/sync-history.js';
+import type { Occurrences, RepairRecord, SyncRecord } from '../record/sync-history.js';
 
 /** The running process in one answer. As JSON it is the answer of `pointsman status -o json`. */
 export interface ProcessStatus {
@@ -93,6 +93,8 @@ export interface FamilyState {
   readonly failures: Occurrences;
   /** What the kernel no longer held as acknowledged. */
   readonly repairs: Occurrences;
+  /** The last external change that was repaired; null: there was none. */
+  readonly lastRepair: RepairRecord | null;
   /** What could not be put right, beside the rules, and is tried again at each full sync. */
   readonly problems: readonly string[];
 }
@@ -169,11 +171,11 @@ function printFamily(state: FamilyState): string[] {
     unplanned,
   } = state;
   const { limitations } = state;
-  const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
+  const { failures, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
-    ...printOccurrences('repairs', repairs),
+    printRepairs(state),
     ...printRemoved(state),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...serviceLimitations, ...fullAffinity].map((text) => `  ${text}`),
@@ -196,6 +198,15 @@ function printQuarantined({ frontend, servicePort, reason, sinceSeconds }: Quara
 
 function printOccurrences(what: string, { count, last }: Occurrences): string[] {
   return [`  ${what}: ${count}${last === null ? '' : `, last at ${last.at}: ${last.text}`}`];
+}
+
+/** The last external change in the words of the log: by whom, how much, repaired in how long. */
+function printRepairs({ repairs: { count }, lastRepair }: FamilyState): string {
+  if (lastRepair === null) return `  repairs: ${count}`;
+  const { at, process, differences, seconds, texts } = lastRepair;
+  const time = seconds === null ? '' : ` in ${seconds.toFixed(3)} s`;
+  const rest = differences > texts.length ? ', …' : '';
+  return `  repairs: ${count}, last at ${at}: an external change by ${process ?? 'unknown'}, ${differences} differences repaired${time}: ${texts.join('; ')}${rest}`;
 }
 
 function printSyncs(title: string, syncs: readonly SyncRecord[]): string[] {

@@ -4,7 +4,7 @@ import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { TokenBucket } from '../base/token-bucket.js';
 import type { SyncReport } from '../dataplane/contract.js';
-import type { AcknowledgedSync, CycleObserver, EndedSync, FlowSearch } from './cycle-observer.js';
+import type { AcknowledgedSync, CycleObserver, EndedSync, FlowSearch, RepairedChange } from './cycle-observer.js';
 
 /** Lines about repairs that may be logged at once, and in the long run. */
 const REPAIR_LINES = 400;
@@ -14,10 +14,6 @@ interface Reported {
   /** Why the last sync failed; null: it did not. */
   failure: string | null;
   limitations: ReadonlySet<string>;
-  /** Who changed rules, as the kernel last reported it; null: it does not say. */
-  process: string | null;
-  /** Differences that were repaired, until it is logged how long that took. */
-  differences: number;
   readonly repairLines: TokenBucket;
 }
 
@@ -62,18 +58,14 @@ export class SyncLog implements CycleObserver {
   }
 
   externalChange(family: Family, process: string | null): void {
-    this.of(family).process = process;
     this.log.info(2, 'external change to the table', { family, process: process ?? 'unknown' });
   }
 
   /** One line for an external change: by whom, how much, repaired in how long. */
-  repaired(family: Family, seconds: number): void {
-    const reported = this.of(family);
-    const { process, differences } = reported;
-    if (differences > 0)
-      this.log.info(0, 'external change repaired', { family, process: process ?? 'unknown', differences, seconds });
-    reported.process = null;
-    reported.differences = 0;
+  repaired({ family, process, differences, seconds }: RepairedChange): void {
+    if (differences === 0) return;
+    const time = seconds === null ? {} : { seconds };
+    this.log.warn('external change repaired', { family, process: process ?? 'unknown', differences, ...time });
   }
 
   /** Once each. */
@@ -93,21 +85,16 @@ export class SyncLog implements CycleObserver {
     if (repairs.length === 0) return;
     const { log } = this;
     const message = 'repaired what the kernel no longer held as acknowledged';
-    const reported = this.of(family);
-    const { repairLines } = reported;
-    reported.differences += repairs.length;
-    if (repairLines.take(repairs.length)) for (const repair of repairs) log.warn(message, { family, repair });
-    else log.warn(message, { family, differences: repairs.length });
+    const { repairLines } = this.of(family);
+    if (repairLines.take(repairs.length)) for (const repair of repairs) log.info(2, message, { family, repair });
+    else log.info(2, message, { family, differences: repairs.length });
   }
 
   private of(family: Family): Reported {
     let reported = this.reported.get(family);
     if (reported === undefined) {
       const repairLines = new TokenBucket(REPAIR_LINES_PER_SECOND, REPAIR_LINES, () => this.clock.now());
-      this.reported.set(
-        family,
-        (reported = { failure: null, limitations: new Set(), process: null, differences: 0, repairLines }),
-      );
+      this.reported.set(family, (reported = { failure: null, limitations: new Set(), repairLines }));
     }
     return reported;
   }

@@ -29,7 +29,7 @@ export interface Occurrences {
 }
 
 /** What the kernel no longer held as acknowledged, and was put right by one sync. */
-interface RepairRecord {
+export interface RepairRecord {
   /** Counted within the family, from 1 on. */
   readonly number: number;
   /** RFC 3339. */
@@ -37,6 +37,8 @@ interface RepairRecord {
   /** The author of the external change, as `nft[1234]`; null: not known. */
   readonly process: string | null;
   readonly differences: number;
+  /** From when the change was seen until it was repaired; null: the periodic comparison found it. */
+  readonly seconds: number | null;
   /** Some of them. */
   readonly texts: readonly string[];
 }
@@ -125,6 +127,12 @@ export class SyncHistory {
     return this.problemsLeft.filter((problem) => !before.includes(problem));
   }
 
+  /** How long the last repair took, from when its cause was seen. */
+  repairedIn(seconds: number | null): void {
+    const [last, ...others] = this.recentRepairs;
+    if (last !== undefined) this.recentRepairs = [{ ...last, seconds }, ...others];
+  }
+
   failedWith(message: string): void {
     this.failed = this.again(this.failed, 1, message);
   }
@@ -156,6 +164,7 @@ export class SyncHistory {
       at: this.now().toISOString(),
       process,
       differences: repairs.length,
+      seconds: null,
       texts: repairs.slice(0, TEXTS),
     };
     this.recentRepairs = [record, ...this.recentRepairs].slice(0, REPAIRS);

@@ -62,9 +62,11 @@ export function silentEndpoints({ attempts, families }: RunningProcess): readonl
   return found.slice(0, SHOWN).concat(found.length <= SHOWN ? [] : [more(found.length - SHOWN)]);
 }
 
-/** Of these endpoints, those that a packet may go to. */
+/** Of these endpoints, those that a packet may go to. Where it has no other one, nothing will answer it. */
 export function silentAmong({ silent }: AttemptsSeen, endpoints: readonly string[]): readonly Observation[] {
-  return silent.filter(({ endpoint }) => endpoints.includes(endpoint)).map((tally) => observe(tally, null));
+  const found = silent.filter(({ endpoint }) => endpoints.includes(endpoint));
+  const severity = found.length === new Set(endpoints).size ? 'warning' : 'note';
+  return found.map((tally) => ({ ...observe(tally, null), severity }));
 }
 
 function observe(tally: AttemptTally, servicePort: string | null): Observation {

@@ -148,12 +148,27 @@ export async function explainPacket(
     // What waits for its sync differs, too.
     if (answer.kernel.agrees === false && answer.pendingMs === null && answer.refusedByKernel === null)
       running.suspect(family);
-    const others = await foreignInTheWay(running, answer, question);
+    const others = [...conflictsOf(answer), ...(await foreignInTheWay(running, answer, question))];
     return await withAttempts({ ...answer, observations: [...answer.observations, ...others] }, running);
   } catch (error) {
     if (error instanceof QuestionError) return { problem: error.message };
     throw error;
   }
+}
+
+/** Services that do not get the packet, although they have its address and port. */
+function conflictsOf({ conflicts }: Explanation): readonly Observation[] {
+  return conflicts.map(({ frontend, winner, loser }) => ({
+    kind: 'conflict',
+    severity: 'note',
+    text: `${winner} and ${loser} both claim ${frontend}`,
+    remedy: `give one of them another address or port (kubectl -n ${loser.split('/')[0] ?? ''} edit service ${serviceNameOf(loser)})`,
+  }));
+}
+
+/** Of `namespace/name:port`. */
+function serviceNameOf(servicePort: string): string {
+  return servicePort.replace(/^[^/]*\//, '').replace(/:.*$/, '');
 }
 
 /** Conntrack shows of TCP alone whether an endpoint answered. */

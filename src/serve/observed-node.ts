@@ -1,4 +1,5 @@
 import { observeNode, type Observation } from '../observe/observations.js';
+import { observeProcess } from '../observe/process-observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
@@ -25,7 +26,26 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     listeners: running.silentListeners(),
     sourceErrors: running.sourceErrors(),
   });
-  return [...(await foreignWalls(running)), ...found, ...silentEndpoints(running), ...unusedObjects(running)];
+  return [
+    ...observedProcess(running),
+    ...(await foreignWalls(running)),
+    ...found,
+    ...silentEndpoints(running),
+    ...unusedObjects(running),
+  ];
+}
+
+function observedProcess({ sources, waitingFor, refusal, families, progress }: RunningProcess): readonly Observation[] {
+  return observeProcess({
+    uptimeMs: process.uptime() * 1000,
+    sources: sources(),
+    waitingFor: waitingFor(),
+    refusedConfiguration: refusal(),
+    failures: families.flatMap(({ family }) => {
+      const reason = progress.of(family)?.failure ?? null;
+      return reason === null ? [] : [{ family, reason }];
+    }),
+  });
 }
 
 /** So many are named. */

@@ -91,6 +91,7 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     slowestSyncs: slowest,
     failures,
     repairs,
+    lastRepair: history.recentlyRepaired[0] ?? null,
     problems,
   };
 }

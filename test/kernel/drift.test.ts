@@ -224,7 +224,10 @@ t.test('/healthz?verbose shows drift until it is repaired', async (t) => {
     (await health('?verbose')).includes('"drift":{"IPv4"') ? true : null,
   );
   await eventually('a failed repair', () => Promise.resolve(proxy.log.includes('EPERM') || null));
-  t.match(await health('?verbose'), /"drift":\{"IPv4":\{"since":"[^"]+","process":"nft\[\d+\]"\}\}\}$/);
+  t.match(
+    await health('?verbose'),
+    /"drift":\{"IPv4":\{"since":"[^"]+","process":"nft\[\d+\]"\}\},"observations":\[\{"kind":"sync".*EPERM/,
+  );
   t.notMatch(await health(''), /drift/, 'the usual answer is as ever');
   await rm(refusing);
   await eventually('repair', async () => ((await health('?verbose')).endsWith('"drift":{}}') ? true : null));

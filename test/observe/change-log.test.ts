@@ -146,3 +146,20 @@ t.test('a change that is left to a later sync is in the line of that one', async
   t.equal(line?.because.length, 2);
   t.same(await because(), ['large-1', 'large-1-ipv4']);
 });
+
+t.test('an external change has a line of its own: by whom, how much, repaired in how long', async (t) => {
+  const { made, lines } = scene();
+  const { cycle, dataplanes, clock, tell } = made;
+  await cycle.run({ full: true });
+  lines();
+  tell({ families: ['IPv6'], missed: false, process: 'nft[9950]' });
+  await clock.advance(3);
+  dataplanes.IPv6.next = { repairs: ['chain a was lost', 'chain b was lost'] };
+  await cycle.run({ full: false });
+  const [, sync, change] = lines();
+  t.match(sync, { trail: 'kernel', family: 'IPv6', repairs: ['chain a was lost', 'chain b was lost'] });
+  t.strictSame(change, {
+    ...{ trail: 'external-change', time: '1970-01-01T00:00:00.000Z', node: 'worker-1', mode: 'a mode' },
+    ...{ family: 'IPv6', process: 'nft[9950]', seconds: 0.003, differences: 2 },
+  });
+});

@@ -66,6 +66,11 @@ t.test('failed syncs and repairs in the history', (t) => {
     { number: 2, process: 'nft[7]', differences: 40, texts: repairs.slice(0, 5) },
     { number: 1, process: 'nft[7]', differences: 2 },
   ]);
+  reported.repairedIn(0.5);
+  t.match(reported.recentlyRepaired, [
+    { number: 2, seconds: 0.5 },
+    { number: 1, seconds: null },
+  ]);
   for (let again = 0; again < 100; again++) done(1, { repairs });
   t.same([reported.recentlyRepaired.length, reported.recentlyRepaired[0]?.number], [32, 102]);
   t.same(
@@ -86,7 +91,6 @@ t.test('a difference that could not be repaired stays in the history until a ful
 });
 
 t.test('a status in words', (t) => {
-  const never = { count: 0, last: null };
   const status: ProcessStatus = {
     version: 'v1.36.2',
     release: '0.1.0',
@@ -137,7 +141,11 @@ t.test('a status in words', (t) => {
         recentSyncs: [],
         slowestSyncs: [],
         failures: { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'EBUSY' } },
-        repairs: never,
+        repairs: { count: 3, last: { at: '2026-01-01T02:00:00.000Z', text: 'chain a was lost' } },
+        lastRepair: {
+          ...{ number: 2, at: '2026-01-01T02:00:00.000Z', process: 'nft[7]' },
+          ...{ differences: 2, seconds: 0.0123, texts: ['chain a was lost'] },
+        },
         problems: ['could not remove foreign objects (x): EBUSY'],
       },
     ],
@@ -158,7 +166,7 @@ t.test('a status in words', (t) => {
     'sysctl for 7s: net.x is 0',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
-    '  repairs: 0',
+    '  repairs: 3, last at 2026-01-01T02:00:00.000Z: an external change by nft[7], 2 differences repaired in 0.012 s: chain a was lost, …',
     '  connections to removed endpoints: 5 reset, of 2 endpoints',
     '  connections to removed endpoints go on: EPERM',
     '  in conflict for 1m 3s:',

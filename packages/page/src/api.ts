@@ -227,6 +227,8 @@ export interface Repair {
   readonly process: string | null;
   /** How many differences there were. */
   readonly differences: number;
+  /** From when it was seen until it was repaired; null: the periodic comparison found it. */
+  readonly seconds: number | null;
   /** Some of them. */
   readonly texts: readonly string[];
 }

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Log } from '../../../src/base/log.js';
+import type { Observation } from '../../../src/observe/observations.js';
 import { observedNode } from '../../../src/serve/observed-node.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import { RecentActivity } from './activity.js';
@@ -73,8 +74,12 @@ interface Kept<Answer> {
   readonly answer: Promise<Answer>;
 }
 
+/** Of these the reasons of health tell, with the moment at which they began. */
+const REASONS: ReadonlySet<Observation['kind']> = new Set(['configuration', 'sync']);
+
 async function observe(running: RunningProcess): Promise<readonly Observed[]> {
-  return (await observedNode(running)).map(({ severity, text, remedy }) => ({ severity, text, remedy }));
+  const found = await observedNode(running);
+  return found.flatMap(({ kind, severity, text, remedy }) => (REASONS.has(kind) ? [] : [{ severity, text, remedy }]));
 }
 
 async function countProblems(running: RunningProcess, order: ServiceOrder): Promise<readonly ProblemCount[]> {

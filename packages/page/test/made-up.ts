@@ -290,6 +290,7 @@ export function repair(number: number, change: Partial<Repair> = {}): Repair {
     at: ago(60),
     process: 'nft[31337]',
     differences: 4,
+    seconds: 0.012,
     texts: ['missing: element 10.96.0.10 . tcp . 80 of map services', `wrong: ${HOSTILE}`],
     ...change,
   };

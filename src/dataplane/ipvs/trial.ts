@@ -76,7 +76,9 @@ export async function requireMatches(
     for (const [name, module] of Object.entries(MATCHES))
       if ((await iptables.iptablesMatch(family, name)) === false) lacking.push(`${module} (${family})`);
   if (lacking.length > 0)
-    throw new ModeError(`this kernel has no match for rules to look at ip_vs and sets with: ${lacking.join(', ')}`);
+    throw new ModeError(
+      `this kernel has no match for rules to look at ip_vs and sets with: ${lacking.join(', ')} (modprobe -a ip_vs xt_ipvs xt_set, or use mode nftables)`,
+    );
 }
 
 /** A name that no proxy uses, so that a proxy at work is not disturbed. */

@@ -88,7 +88,7 @@ t.test('ST-36: what the kernel lacks is named', async (t) => {
   const { addon: other, programs } = new IpvsWorld(OWN);
   programs.missingMatches.add('set').add('ipvs');
   const matches = 'xt_set (IPv4), xt_ipvs (IPv4), xt_set (IPv6), xt_ipvs (IPv6)';
-  const lacking = `this kernel has no match for rules to look at ip_vs and sets with: ${matches}`;
+  const lacking = `this kernel has no match for rules to look at ip_vs and sets with: ${matches} (modprobe -a ip_vs xt_ipvs xt_set, or use mode nftables)`;
   await t.rejects(IPVS.open(parts(other, ''), FAMILIES), new ModeError(lacking));
   t.same(await problems(other), [start + lacking]);
 

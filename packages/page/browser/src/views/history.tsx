@@ -146,7 +146,7 @@ function Repairs({ repairs }: { readonly repairs: readonly Repair[] }): JSX.Elem
 }
 
 function RepairItem({ repair, isNew }: { readonly repair: Repair; readonly isNew: boolean }): JSX.Element {
-  const { at, family, process, differences, texts } = repair;
+  const { at, family, process, differences, seconds, texts } = repair;
   const more = differences - texts.length;
   return (
     <li class={isNew ? 'arrived' : undefined}>
@@ -159,7 +159,10 @@ function RepairItem({ repair, isNew }: { readonly repair: Repair; readonly isNew
             by <code>{process}</code>
           </>
         )}
-        <span class="quiet">, {counted(differences, 'difference')}</span>
+        <span class="quiet">
+          , {counted(differences, 'difference')}
+          {seconds === null ? '' : `, repaired in ${milliseconds(seconds * 1000)}`}
+        </span>
       </p>
       <ul class="texts">
         {texts.map((text, index) => (

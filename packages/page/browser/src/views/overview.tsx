@@ -255,7 +255,10 @@ function Repairs({ history }: { readonly history: History | null }): JSX.Element
                   after <code>{repair.process}</code>
                 </>
               )}{' '}
-              <span class="quiet">{counted(repair.differences, 'difference')}</span>
+              <span class="quiet">
+                {counted(repair.differences, 'difference')}
+                {repair.seconds === null ? '' : `, repaired in ${milliseconds(repair.seconds * 1000)}`}
+              </span>
             </p>
           </li>
         ))}
