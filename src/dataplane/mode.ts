@@ -100,7 +100,7 @@ export function countsRefused({ serviceTelemetry }: Pick<Config, 'serviceTelemet
 
 /** {@link ModeDefinition.tryKernel} of a mode that finds out what the kernel lacks when it is opened. */
 export async function tryToOpen(
-  open: ModeDefinition['open'],
+  open: WorkingMode['open'],
   parts: ModeParts,
   nodes: readonly NodePlan[],
 ): Promise<readonly unknown[]> {
@@ -115,17 +115,37 @@ export async function tryToOpen(
   }
 }
 
-/**
- * Loads a mode's code, which is a file of its own in the shipped program.
- *
- * @throws ModeError when it cannot be loaded.
- */
-export async function loadWorking<Working>(mode: string, load: () => Promise<Working>): Promise<Working> {
-  try {
-    return await load();
-  } catch (error) {
-    throw new ModeError(`mode ${mode} cannot be loaded: ${messageOf(error)}`);
-  }
+/** A mode at work, which is a file of its own in the shipped program. */
+interface WorkingMode {
+  readonly open: (...args: Parameters<ModeDefinition['open']>) => OpenMode | Promise<OpenMode>;
+  readonly render: (...args: Parameters<ModeDefinition['render']>) => string | Promise<string>;
+  /** Absent: opening the mode finds out what the kernel lacks. */
+  readonly tryKernel?: ModeDefinition['tryKernel'];
+}
+
+/** A mode whose code is loaded where it is used: while another one is in force, this one is no more than these facts. */
+export function defineMode<const Name extends string>({
+  load,
+  ...facts
+}: Omit<ModeDefinition<Name>, keyof WorkingMode> & {
+  readonly load: () => Promise<WorkingMode>;
+}): ModeDefinition<Name> {
+  const working = async (): Promise<WorkingMode> => {
+    try {
+      return await load();
+    } catch (error) {
+      throw new ModeError(`mode ${facts.name} cannot be loaded: ${messageOf(error)}`);
+    }
+  };
+  return {
+    ...facts,
+    open: async (parts, families) => (await working()).open(parts, families),
+    async tryKernel(parts, nodes) {
+      const { open, tryKernel } = await working();
+      return tryKernel === undefined ? tryToOpen(open, parts, nodes) : tryKernel(parts, nodes);
+    },
+    render: async (parts, tables) => (await working()).render(parts, tables),
+  };
 }
 
 /** The configured mode cannot run on this host at all. */

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { formatTimestamp } from '../base/timestamp.js';
 import type { HealthPath, HealthState } from '../record/health.js';
-import type { Observation, SilentListener } from '../observe/observations.js';
-import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
+import type { Observation } from '../observe/observations.js';
+import { answerNotFound, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 
 /**
@@ -79,51 +79,23 @@ export interface HealthServerOptions extends HttpEndpointOptions {
 }
 
 /** Serves /healthz and /livez over HTTP without authentication. */
-export class HealthServer {
-  private readonly endpoint: HttpEndpoint;
-
-  constructor(private readonly options: HealthServerOptions) {
-    this.endpoint = new HttpEndpoint('health checks', options, (request, response) =>
-      this.answer(request.url ?? '', response),
-    );
+export class HealthServer extends HttpEndpoint {
+  constructor(options: HealthServerOptions) {
+    super('health checks', options, (request, response) => answer(options, request.url ?? '', response));
   }
+}
 
-  /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
-  start(): Promise<void> {
-    return this.endpoint.start();
+async function answer(options: HealthServerOptions, url: string, response: ServerResponse): Promise<void> {
+  const [path, query] = url.split('?', 2);
+  if (path !== '/healthz' && path !== '/livez') {
+    answerNotFound(response);
+    return;
   }
-
-  /** As {@link HttpEndpoint.move}. */
-  move(to: Bind | null): Promise<void> {
-    return this.endpoint.move(to);
-  }
-
-  /** As {@link HttpEndpoint.silent}. */
-  silent(): SilentListener | null {
-    return this.endpoint.silent();
-  }
-
-  /** The port listened on; null while there is none. */
-  port(): number | null {
-    return this.endpoint.port();
-  }
-
-  close(): Promise<void> {
-    return this.endpoint.close();
-  }
-
-  private async answer(url: string, response: ServerResponse): Promise<void> {
-    const [path, query] = url.split('?', 2);
-    if (path !== '/healthz' && path !== '/livez') {
-      answerNotFound(response);
-      return;
-    }
-    const isVerbose = new URLSearchParams(query).has('verbose');
-    const observe = isVerbose ? this.options.observe : undefined;
-    // Nothing may keep health from being reported.
-    const observed = observe === undefined ? [] : await observe().catch(() => []);
-    const { status, body } = healthAnswer(this.options.state, path, isVerbose, observed);
-    answerWhole(response, status, JSON_HEADERS, body);
-    this.options.onAnswer?.(path, status);
-  }
+  const isVerbose = new URLSearchParams(query).has('verbose');
+  const observe = isVerbose ? options.observe : undefined;
+  // Nothing may keep health from being reported.
+  const observed = observe === undefined ? [] : await observe().catch(() => []);
+  const { status, body } = healthAnswer(options.state, path, isVerbose, observed);
+  answerWhole(response, status, JSON_HEADERS, body);
+  options.onAnswer?.(path, status);
 }

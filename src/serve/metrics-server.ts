@@ -6,15 +6,7 @@ import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
 import { flagzPage } from './flagz.js';
-import {
-  answerNotFound,
-  answerText,
-  HttpEndpoint,
-  type Bind,
-  type HttpEndpointOptions,
-  type Page,
-} from './http-endpoint.js';
-import type { SilentListener } from '../observe/observations.js';
+import { answerNotFound, answerText, HttpEndpoint, type HttpEndpointOptions, type Page } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
@@ -44,47 +36,23 @@ export interface ConfiguredPages {
 }
 
 /** Serves metrics and what else a node's administrator asks a component, as access control lets them, or all clients over plain HTTP (behaviour §6.3). */
-export class MetricsServer {
-  private readonly endpoint: HttpEndpoint;
+export class MetricsServer extends HttpEndpoint {
   private readonly health = new ComponentHealth();
-  private pages: ReadonlyMap<string, Page>;
+  private byPath: ReadonlyMap<string, Page>;
 
-  constructor(private readonly options: MetricsServerOptions) {
-    this.pages = pagesOf(options, this.health);
-    this.endpoint = new HttpEndpoint('metrics', options, (...exchange) => this.answer(...exchange));
-  }
-
-  /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
-  start(): Promise<void> {
-    return this.endpoint.start();
-  }
-
-  /** As {@link HttpEndpoint.move}. */
-  move(to: Bind): Promise<void> {
-    return this.endpoint.move(to);
+  constructor(private readonly served: MetricsServerOptions) {
+    super('metrics', served, (...exchange) => this.answer(...exchange));
+    this.byPath = pagesOf(served, this.health);
   }
 
   /** From now on these are served. */
   show(pages: ConfiguredPages): void {
-    this.pages = pagesOf({ ...this.options, ...pages }, this.health);
-  }
-
-  /** The port listened on; null while there is none. */
-  silent(): SilentListener | null {
-    return this.endpoint.silent();
-  }
-
-  port(): number | null {
-    return this.endpoint.port();
-  }
-
-  close(): Promise<void> {
-    return this.endpoint.close();
+    this.byPath = pagesOf({ ...this.served, ...pages }, this.health);
   }
 
   /** As {@link Pages}. */
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-    if (this.options.checksHost?.() === true && !isAddressedDirectly(request.headers.host)) {
+    if (this.served.checksHost?.() === true && !isAddressedDirectly(request.headers.host)) {
       answerText(response, 421, 'ask by an address, or as localhost\n');
       return null;
     }
@@ -94,7 +62,7 @@ export class MetricsServer {
       response.writeHead(302, { Location: 'ui/' }).end();
       return null;
     }
-    const page = isOfPage(path) ? this.options.page : this.pages.get(path);
+    const page = isOfPage(path) ? this.served.page : this.byPath.get(path);
     if (page === undefined) {
       answerNotFound(response);
       return null;
@@ -105,7 +73,7 @@ export class MetricsServer {
     } catch (error) {
       // A client that has gone away is no failure of ours.
       if (response.destroyed) return null;
-      this.options.log.error(error, 'cannot answer', { path });
+      this.served.log.error(error, 'cannot answer', { path });
       if (response.headersSent) response.destroy();
       else answerText(response, 500, 'internal error\n');
       return error;

@@ -1,13 +1,10 @@
-import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
+import { defineMode } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS } from './packet-metrics.js';
 
-// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
-
-const working = (): Promise<typeof import('./open.js')> => loadWorking('iptables', () => import('./open.js'));
-
-export const IPTABLES: ModeDefinition<'iptables'> = {
+export const IPTABLES = defineMode({
   name: 'iptables',
+  load: () => import('./open.js'),
   platforms: ['linux'],
   traits: ({ localhostNodePorts }) => ({
     guardsClusterAddresses: false,
@@ -36,7 +33,4 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await working()).open(parts, families),
-  tryKernel: async (parts, nodes) => tryToOpen((await working()).open, parts, nodes),
-  render: async (parts, tables) => (await working()).render(parts, tables),
-};
+});

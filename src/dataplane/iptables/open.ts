@@ -18,9 +18,6 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const { config, addon, log, now, onTransaction } = parts;
   const { iptables } = addon;
   const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor, log);
-  log.info(0, 'iptables', { flavor, families: served.join() });
-  for (const family of families)
-    if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   const counters = new PacketCounters(addon, flavor);
   const traces = tracesOf(addon, flavor);
   const settings = (): Promise<NodeSettings> => nodeSettings(parts);

@@ -1,8 +1,6 @@
 import type { Sysctl } from '../../base/sysctl.js';
-import { loadWorking, type ModeDefinition } from '../mode.js';
+import { defineMode } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
-
-// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 /** Behaviour ST-46. Those of ip_vs are there once it is loaded. */
 const SYSCTLS: readonly Sysctl[] = [
@@ -19,10 +17,9 @@ const STRICT_ARP: readonly Sysctl[] = [
   { name: 'net.ipv4.conf.all.arp_announce', value: 2 },
 ];
 
-const working = (): Promise<typeof import('./open.js')> => loadWorking('ipvs', () => import('./open.js'));
-
-export const IPVS: ModeDefinition<'ipvs'> = {
+export const IPVS = defineMode({
   name: 'ipvs',
+  load: () => import('./open.js'),
   platforms: ['linux'],
   traits: () => ({
     guardsClusterAddresses: true,
@@ -48,7 +45,4 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     reason: 'IPVSDeprecation',
     note: 'Kubernetes has deprecated mode ipvs and may drop it: mode nftables is the one to go to, where the kernel is 5.13 or later',
   },
-  open: async (parts, families) => (await working()).open(parts, families),
-  tryKernel: async (parts, nodes) => (await working()).tryKernel(parts, nodes),
-  render: async (parts, tables) => (await working()).render(parts, tables),
-};
+});

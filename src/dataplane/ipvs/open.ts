@@ -25,9 +25,6 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const { config, addon, log, now, onTransaction } = parts;
   const settings = settingsOf(config);
   const { flavor, served } = await prepareFlavor(addon.iptables, families, config.iptablesFlavor, log);
-  log.info(0, 'iptables', { flavor, families: served.join() });
-  for (const family of families)
-    if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   warnOfExcluded(settings, served, log);
   await requireMatches(addon, served);
   await tryScheduler(addon, settings.scheduler, served);

@@ -1,15 +1,12 @@
 import { NO_FOOTPRINT } from '../removal/footprint.js';
-import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
-
-// The mode's code is loaded where it is used.
-
-const working = (): Promise<typeof import('./open.js')> => loadWorking('kernelspace', () => import('./open.js'));
+import { defineMode } from '../mode.js';
 
 /** Most endpoints of a load balancer whose answers come back through this node. */
 const RELAYED = 64;
 
-export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
+export const KERNELSPACE = defineMode({
   name: 'kernelspace',
+  load: () => import('./open.js'),
   platforms: ['win32'],
   traits: ({ kernelspace }) => ({
     guardsClusterAddresses: false,
@@ -33,7 +30,4 @@ export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await working()).open(parts, families),
-  tryKernel: async (parts, nodes) => tryToOpen((await working()).open, parts, nodes),
-  render: async (parts, tables) => (await working()).render(parts, tables),
-};
+});

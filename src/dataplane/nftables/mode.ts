@@ -1,12 +1,9 @@
-import { countsRefused, loadWorking, type ModeDefinition } from '../mode.js';
+import { defineMode } from '../mode.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 
-// The mode's code is loaded where it is used: while another mode is in force this one is no more than its footprint.
-
-const working = (): Promise<typeof import('./open.js')> => loadWorking('nftables', () => import('./open.js'));
-
-export const NFTABLES: ModeDefinition<'nftables'> = {
+export const NFTABLES = defineMode({
   name: 'nftables',
+  load: () => import('./open.js'),
   platforms: ['linux'],
   traits: () => ({
     guardsClusterAddresses: true,
@@ -33,12 +30,4 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await working()).open(parts, families),
-  async tryKernel({ config, addon: { nftables } }, nodes) {
-    const { tryKernel } = await working();
-    const counts = countsRefused(config);
-    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node, counts)));
-    return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
-  },
-  render: async (parts, tables) => (await working()).render(parts, tables),
-};
+});

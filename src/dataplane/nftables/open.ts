@@ -1,6 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { NftTransaction } from '../../native/contract.js';
-import type { FamilyTable } from '../../plan/types.js';
+import type { FamilyTable, NodePlan } from '../../plan/types.js';
 import { countsRefused, type ModeParts, type OpenMode } from '../mode.js';
 import { nftablesDataplane } from './driver.js';
 import { Generation } from '../generation.js';
@@ -8,8 +8,7 @@ import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 import { watchTables } from './watch.js';
-
-export { tryKernel } from './trial.js';
+import { tryRules } from './trial.js';
 
 /** The mode at work on this host. */
 export function open(
@@ -43,4 +42,14 @@ export function render(
   const timeouts = conntrackTimeouts();
   const nftables = tables.flatMap((table) => renderTable(addon.nftables, table, countsRefused(config), timeouts));
   return `${JSON.stringify({ nftables }, null, 1)}\n`;
+}
+
+/** See {@link ModeDefinition.tryKernel}. */
+export async function tryKernel(
+  { config, addon: { nftables } }: ModeParts,
+  nodes: readonly NodePlan[],
+): Promise<readonly unknown[]> {
+  const counts = countsRefused(config);
+  const trials = await Promise.allSettled(nodes.map((node) => tryRules(nftables, node, counts)));
+  return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
 }

@@ -19,7 +19,7 @@ const AFFINITY_SECONDS = 10_800;
  * @param counts whether refused and dropped packets are counted.
  * @throws NativeError of the first thing that the kernel refuses.
  */
-export async function tryKernel(
+export async function tryRules(
   addon: Pick<NftablesAddon, 'nftCompile' | 'nftTransact'>,
   node: NodePlan,
   counts: boolean,

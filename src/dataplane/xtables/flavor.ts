@@ -32,7 +32,13 @@ export async function prepareFlavor(
     chosen = flavor;
     served.push(family);
   }
-  if (chosen !== null && served.length > 0) return { flavor: chosen, served };
+  if (chosen !== null && served.length > 0) {
+    log.info(0, 'iptables', { flavor: chosen, families: served.join() });
+    for (const family of families)
+      if (!served.includes(family))
+        log.warn(`no iptables-${chosen} programs that work for ${family}, it is not served`);
+    return { flavor: chosen, served };
+  }
   const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
   const why = await whyNot(addon, families[0] ?? 'IPv4', wanted ?? 'nft');
   throw new ModeError(
