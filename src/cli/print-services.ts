@@ -14,6 +14,7 @@ import type {
 const HEADER = ['SERVICE', 'TYPE', 'ADDRESS', 'PORTS', 'ENDPOINTS', 'PROBLEMS'];
 
 const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
+  refused: 'object refused',
   unplanned: 'cannot be planned',
   quarantined: 'refused by the kernel',
   conflict: 'in conflict',
@@ -24,12 +25,13 @@ const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
   limitation: 'partly served',
 };
 
-/** A list for people. @param isWide with all addresses and ports that are known. */
+/** A list for people. @param isWide with all addresses and ports that are known, and with nodes and pods of endpoints. */
 export function printServices({ total, matched, rows }: ServicesPage, isWide: boolean): readonly string[] {
   const more = matched - rows.length;
   const counted = matched === total ? `${total} Services` : `${matched} of ${total} Services`;
+  const header = isWide ? [...HEADER.slice(0, -1), 'NODES', 'PODS', ...HEADER.slice(-1)] : HEADER;
   return [
-    ...(rows.length === 0 ? [] : columns([HEADER, ...rows.map((row) => cellsOf(row, isWide))])),
+    ...(rows.length === 0 ? [] : columns([header, ...rows.map((row) => cellsOf(row, isWide))])),
     ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
     ...(rows.length === 0 ? ['no Service fits'] : []),
     counted,
@@ -45,10 +47,11 @@ function cellsOf(row: ServiceSummary, isWide: boolean): readonly string[] {
   };
   return [
     key,
-    type,
+    type ?? '-',
     shown(addresses, moreAddresses),
     shown(ports, morePorts),
     `${endpointsUsed}/${endpoints}`,
+    ...(isWide ? [row.places?.nodes, row.places?.pods].map((each) => shown(each?.names ?? [], each?.more ?? 0)) : []),
     problems.length === 0 ? '-' : problems.map((problem) => PROBLEM_WORDS[problem]).join(', '),
   ];
 }

@@ -76,6 +76,7 @@ async function readList(asked: Asked): Promise<ServicesPage> {
       offset: String(rows.length),
       limit: String(Math.min(PAGE, wanted - rows.length)),
       ...(problemsOnly ? { problems: 'only' } : {}),
+      ...(asked.output === 'wide' ? { places: 'yes' } : {}),
     })) as ServicesPage;
     rows.push(...page.rows);
     // Services come and go between pages.

@@ -18,6 +18,8 @@ export interface ServicesQuery {
   readonly offset?: string;
   /** How many rows; 1 to 500, 100 when it is left out. */
   readonly limit?: string;
+  /** `yes`: with {@link ServiceSummary.places}. */
+  readonly places?: string;
 }
 
 /**
@@ -43,7 +45,8 @@ export interface ServiceSummary {
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
-  readonly type: ServiceType;
+  /** Null: the Service is refused. */
+  readonly type: ServiceType | null;
   /** Some of its addresses, cluster IPs first. */
   readonly addresses: readonly string[];
   readonly moreAddresses: number;
@@ -56,16 +59,25 @@ export interface ServiceSummary {
   readonly endpoints: number;
   /** Empty: nothing to look at. */
   readonly problems: readonly ServiceProblem[];
+  /** Where its endpoints are; absent: it was not asked for. */
+  readonly places?: { readonly pods: Names; readonly nodes: Names };
+}
+
+/** Some names, and how many more there are. */
+export interface Names {
+  readonly names: readonly string[];
+  readonly more: number;
 }
 
 export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
 
 /**
- * `conflict`: another Service has an address of it, or it has one that another claims. `port-name`, `no-endpoints`: this node refuses connections to a frontend,
+ * `refused`: nothing of its object can be used, and there is no earlier version. `conflict`: another Service has an address of it, or it has one that another claims. `port-name`, `no-endpoints`: this node refuses connections to a frontend,
  * because no EndpointSlice has a port of this name, or because no endpoint can serve. `no-local-endpoints`: this node drops them, because the policy is Local and all
  * endpoints are on other nodes. `left-out`: its object or one of its EndpointSlices is not used, or not whole, see {@link ServiceDetail.leftOut}. `limitation`: a part of what it asks for is left out or has no effect, see {@link ServiceDetail.limitations}.
  */
 export type ServiceProblem =
+  | 'refused'
   | 'unplanned'
   | 'quarantined'
   | 'conflict'

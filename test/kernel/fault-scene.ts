@@ -26,6 +26,9 @@ export interface Fault {
   readonly exit?: 0;
 }
 
+/** A mode that looks for external changes may use a part of its time for it: on a slow machine it looks seldom. */
+const PATIENCE_MS = 120_000;
+
 /** Runs the command of a fault until it names it. */
 export async function named(
   t: Test,
@@ -39,7 +42,7 @@ export async function named(
     text = `${stdout}${stderr}`;
     return status === (exit ?? 1) && says.every((each) => each.test(text)) ? true : null;
   };
-  await eventually('the fault is named', isSaid, 20_000).catch((error: unknown) => t.fail(String(error)));
+  await eventually('the fault is named', isSaid, PATIENCE_MS).catch((error: unknown) => t.fail(String(error)));
   for (const each of says) t.match(text, each);
   if (!t.passing()) t.comment(text);
 }

@@ -268,7 +268,10 @@ t.test('services: a list, one of them, those with problems', async (t) => {
   t.match(list.stdout, /^SERVICE +TYPE +ADDRESS +PORTS +ENDPOINTS +PROBLEMS\n/);
   t.match(list.stdout, /^default\/empty +ClusterIP +10\.96\.0\.80 +80\/TCP +0\/0 +no endpoints$/m);
   t.match(list.stdout, /^default\/web +LoadBalancer +10\.96\.0\.41 \+\d+ +80:30001\/TCP +\d+\/\d+ +-$/m);
-  t.match(await inside.print('services', '-o', 'wide'), /10\.96\.0\.41,/);
+  const wide = await inside.print('services', '-o', 'wide');
+  t.match(wide, /^SERVICE +TYPE +ADDRESS +PORTS +ENDPOINTS +NODES +PODS +PROBLEMS\n/);
+  t.match(wide, /^default\/web .*10\.96\.0\.41,.* node-1,node-2 +- +-$/m);
+  t.match(wide, /^default\/empty .* 0\/0 +- +- +no endpoints$/m);
   const problems = await inside.print('services', '--problems');
   t.match(problems, /default\/empty/);
   t.notMatch(problems, /default\/web /);

@@ -146,6 +146,7 @@ export class PageServer implements OpenPage {
           problem: query.has('problems') ? oneOf(query, 'problems', PROBLEMS) : null,
           type: query.has('type') ? oneOf(query, 'type', SERVICE_TYPES) : null,
           sort: query.has('sort') ? oneOf(query, 'sort', SERVICE_SORTS) : 'name',
+          places: query.has('places'),
           ...pageOf(query),
         }),
       'api/service': (query) => serviceDetail(running, key(query)),

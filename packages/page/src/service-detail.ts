@@ -24,6 +24,7 @@ import { printSilence } from '../../../src/serve/attempts.js';
 import { describeEndpoint } from './explained.js';
 import { wallTime } from './overview.js';
 import { AskedWrongly, type PageQuery } from './query.js';
+import { refusedServices } from './refused-services.js';
 
 /** How many endpoints of a group, frontends and slices come with the Service. */
 const ROWS = 100;
@@ -35,10 +36,12 @@ const LEFT_OUT = 50;
 const CLAIMS = 10;
 
 /** @throws AskedWrongly */
-function requireService({ snapshot }: RunningProcess, key: ObjectKey): ServiceRow {
-  const service = snapshot.service(key);
-  if (service === undefined) throw new AskedWrongly(404, `there is no Service ${key}`);
-  return service;
+function requireService(running: RunningProcess, key: ObjectKey): ServiceRow {
+  const service = running.snapshot.service(key);
+  if (service !== undefined) return service;
+  const refused = refusedServices(running).find((each) => each.key === key);
+  if (refused === undefined) throw new AskedWrongly(404, `there is no Service ${key}`);
+  throw new AskedWrongly(404, `Service ${key} cannot be used, correct the object: ${refused.reason}`);
 }
 
 /**

@@ -3,14 +3,16 @@ import { unpackNames } from '../../../src/base/unpacked-names.js';
 import { countEndpoints } from '../../../src/plan/forwarding-table.js';
 import type { EndpointSliceRow, ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
-import type { ServiceProblem, ServiceSort, ServicesPage, ServiceSummary, ServiceType } from './api.js';
+import type { Names, ServiceProblem, ServiceSort, ServicesPage, ServiceSummary, ServiceType } from './api.js';
 import type { PageQuery } from './query.js';
 import type { ServiceOrder } from './service-order.js';
+import { refusedServices } from './refused-services.js';
 import { SERVICE_PROBLEMS, ServiceProblems } from './service-problems.js';
 import { readSearch } from './service-search.js';
 
 const MAX_ADDRESSES = 3;
 const MAX_PORTS = 4;
+const MAX_NAMES = 3;
 /** How many Services are looked at before others have their turn: about a millisecond. */
 const AT_ONCE = 4096;
 
@@ -34,19 +36,21 @@ interface ListQuery extends PageQuery {
   readonly sort: ServiceSort;
   /** Only Services with a problem, or with this one; null: all. */
   readonly problem: 'only' | ServiceProblem | null;
+  /** With pods and nodes of endpoints. */
+  readonly places: boolean;
 }
 
 /** A page of the Services that fit. */
 export async function listServices(
   running: RunningProcess,
   order: ServiceOrder,
-  { search, problem, type, sort, offset, limit }: ListQuery,
+  { search, problem, type, sort, offset, limit, places }: ListQuery,
 ): Promise<ServicesPage> {
   const { snapshot } = running;
   const problems = new ServiceProblems(running);
   const fits = readSearch(snapshot, search);
   const keys = order.keys();
-  const total = keys.length;
+  const refused = refusedServices(running);
   const isWanted = (key: ObjectKey): boolean => {
     const service = snapshot.service(key);
     return (
@@ -59,11 +63,37 @@ export async function listServices(
   const isAll = fits === null && problem === null && type === null;
   const matching = isAll ? keys : await filter(keys, isWanted);
   const found = sort === 'name' ? matching : await sorted(matching, rankOf(running, problems, sort));
-  const rows = found.slice(offset, offset + limit).flatMap((key) => {
+  // The worst comes first, however the others are sorted.
+  const first = refused.filter(
+    ({ key, row }) => type === null && (fits === null || fits(key, row)) && hasProblem(problems.of(key), problem),
+  );
+  const rows = first.slice(offset, offset + limit).map(({ row, key }) => refusedSummary(key, row));
+  const from = Math.max(0, offset - first.length);
+  for (const key of found.slice(from, from + limit - rows.length)) {
     const service = snapshot.service(key);
-    return service === undefined ? [] : [summary(running, problems, key, service)];
-  });
-  return { total, matched: found.length, offset, rows };
+    if (service === undefined) continue;
+    const row = summary(running, problems, key, service);
+    rows.push(places ? { ...row, places: placesOf(snapshot.slicesOf(key)) } : row);
+  }
+  return { total: keys.length + refused.length, matched: first.length + found.length, offset, rows };
+}
+
+function refusedSummary(key: ObjectKey, { namespace, name }: ServiceRow): ServiceSummary {
+  const nothing = { addresses: [], moreAddresses: 0, ports: [], morePorts: 0, endpointsUsed: 0, endpoints: 0 };
+  return { key, namespace, name, type: null, ...nothing, problems: ['refused'] };
+}
+
+function placesOf(slices: readonly EndpointSliceRow[]): NonNullable<ServiceSummary['places']> {
+  return {
+    pods: someNames(slices.flatMap(({ pods = '' }) => unpackNames(pods))),
+    nodes: someNames(slices.flatMap(({ nodeNames }) => nodeNames)),
+  };
+}
+
+/** A pod of two families is one. */
+function someNames(all: readonly (string | null)[]): Names {
+  const names = [...new Set(all)].filter((name) => name !== null);
+  return { names: names.slice(0, MAX_NAMES), more: Math.max(0, names.length - MAX_NAMES) };
 }
 
 function hasProblem(problems: readonly ServiceProblem[], wanted: ListQuery['problem']): boolean {

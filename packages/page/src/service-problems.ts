@@ -3,9 +3,11 @@ import type { FrontendPlan } from '../../../src/plan/types.js';
 import type { ObjectKey } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServiceProblem } from './api.js';
+import { refusedServices } from './refused-services.js';
 
 /** The worst first. */
 export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
+  'refused',
   'unplanned',
   'quarantined',
   'conflict',
@@ -22,6 +24,7 @@ export class ServiceProblems {
 
   constructor(private readonly running: Pick<RunningProcess, 'families' | 'progress' | 'snapshot' | 'leftOut'>) {
     for (const { service } of running.leftOut()) if (service !== null) this.note(service, 'left-out');
+    for (const { key } of refusedServices(running)) this.found.set(key, new Set(['refused']));
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.quarantined ?? [])

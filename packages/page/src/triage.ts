@@ -6,6 +6,7 @@ import { observedNode } from '../../../src/serve/observed-node.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import { RecentActivity } from './activity.js';
 import type { Observed, ProblemCount, TriageAnswer } from './api.js';
+import { refusedServices } from './refused-services.js';
 import type { ServiceOrder } from './service-order.js';
 import { SERVICE_PROBLEMS, ServiceProblems } from './service-problems.js';
 
@@ -84,7 +85,7 @@ async function observe(running: RunningProcess): Promise<readonly Observed[]> {
 
 async function countProblems(running: RunningProcess, order: ServiceOrder): Promise<readonly ProblemCount[]> {
   const problems = new ServiceProblems(running);
-  const keys = order.keys().slice();
+  const keys = [...refusedServices(running).map(({ key }) => key), ...order.keys()];
   const found = new Map(SERVICE_PROBLEMS.map((problem) => [problem, [] as string[]]));
   for (let start = 0; start < keys.length; start += AT_ONCE) {
     if (start > 0) await turn();

@@ -178,7 +178,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
     key,
     namespace,
     name,
-    type,
+    type: type ?? 'ClusterIP',
     createdAt: STARTED,
     nothing: null,
     clusterIPs: addresses,

@@ -228,6 +228,7 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
   t.strictSame(
     rows.map(({ key, problems }) => [key, problems]),
     [
+      ['a/b', ['refused']],
       ['default/empty', ['no-endpoints']],
       ['default/internal', ['no-local-endpoints']],
       ['default/local', ['no-local-endpoints']],
@@ -238,6 +239,7 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
   );
   const { problems } = await scene.read<TriageAnswer>('triage');
   t.strictSame(problems, [
+    { problem: 'refused', count: 1, examples: ['a/b'] },
     { problem: 'port-name', count: 1, examples: ['default/misnamed'] },
     { problem: 'no-endpoints', count: 1, examples: ['default/empty'] },
     { problem: 'no-local-endpoints', count: 2, examples: ['default/internal', 'default/local'] },
@@ -247,8 +249,26 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
   t.match(
     (await scene.read<TriageAnswer>('triage')).observations.filter(({ text }) => text.includes('is not used')),
     [{ severity: 'note', text: 'Service a/b is not used: spec.ports: y' }],
-    'one that no Service of the list shows',
+    'which status says as well',
   );
+  t.match(await scene.read<ServicesPage>('services?problems=refused&q=ns:a'), {
+    total: 8,
+    matched: 1,
+    rows: [{ key: 'a/b', namespace: 'a', name: 'b', type: null, endpoints: 0 }],
+  });
+  t.match(await scene.read<ServicesPage>('services?offset=1&limit=1'), {
+    matched: 8,
+    rows: [{ key: 'default/empty' }],
+  });
+  t.match(await scene.read<ServicesPage>('services?q=nothing-like-it'), { matched: 0, rows: [] });
+  t.match(await scene.read<ServicesPage>('services?type=ClusterIP&limit=1'), { rows: [{ key: 'default/empty' }] });
+  t.match(await scene.ask('/ui/api/service?key=a/b'), {
+    status: 404,
+    body: /Service a\/b cannot be used, correct the object: spec\.ports: y/,
+  });
+  t.match(await scene.read<ServicesPage>('services?q=default/local&places=yes'), {
+    rows: [{ places: { nodes: { names: ['elsewhere'], more: 0 }, pods: { names: [], more: 0 } } }],
+  });
   const { leftOut } = await scene.read<ServiceDetail>('service?key=default/parts');
   t.strictSame(leftOut, ['Service parts: spec.externalIPs[1]: "x"', 'EndpointSlice parts: not used: addressType: "x"']);
   const { endpoints } = await scene.read<ServiceDetail>('service?key=default/misnamed');

@@ -2,6 +2,7 @@ import type { ServiceProblem } from '../../../../src/serve/service-answers.js';
 
 /** On a label of a row. */
 export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
+  refused: 'refused',
   unplanned: 'unplanned',
   quarantined: 'quarantined',
   conflict: 'conflict',
@@ -14,6 +15,7 @@ export const PROBLEM_LABELS: Readonly<Record<ServiceProblem, string>> = {
 
 /** After a number of Services. */
 export const PROBLEM_TEXTS: Readonly<Record<ServiceProblem, string>> = {
+  refused: 'refused: nothing of their objects can be used',
   unplanned: 'cannot be planned: their rules stay as they were',
   quarantined: 'quarantined: the kernel rejects a frontend, whose old rules stay',
   conflict: 'in conflict about an address',
