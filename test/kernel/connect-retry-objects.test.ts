@@ -8,13 +8,11 @@ import { projectFile } from '../support/lab/agent.js';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { CONFIG as LEFT_ALONE, OBJECTS as RETRIED, PORTS } from './retry-services.js';
 import { silence } from './silence.js';
 
-/** Leave what the sysctls are to this test, and look at them often. */
-const CONFIG = {
-  conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
-  nftables: { syncPeriod: '1s' },
-};
+/** Looks at the sysctls often. */
+const CONFIG = { ...LEFT_ALONE, nftables: { syncPeriod: '1s' } };
 const CHANGED = {
   tcp_timeout_syn_recv: 1302,
   tcp_timeout_established: 50_403,
@@ -25,18 +23,8 @@ const CHANGED = {
   udp_timeout_stream: 2312,
 } as const;
 
-const PORTS = [
-  { name: 'web', port: 80 },
-  { name: 'dns', port: 53, protocol: 'UDP' as const },
-];
 const OBJECTS = [
-  ...dualStack('web', { number: 41, ports: PORTS, endpoints: ['remote-a'] }),
-  ...dualStack('patient', {
-    number: 42,
-    ports: PORTS,
-    endpoints: ['remote-a'],
-    annotations: { 'pointsman.dev/connect-retry': '3s', 'pointsman.dev/udp-retry': '5s' },
-  }),
+  ...RETRIED,
   ...dualStack('plain', {
     number: 43,
     ports: PORTS,

@@ -8,13 +8,8 @@ import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { revive, silence } from './silence.js';
+import { WAYS, web } from './ways.js';
 
-const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
-  { from: 'pod-c', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'node', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'client', to: (view) => endpoint(view.loadBalancerIP(3), 80) },
-  { from: 'client', to: (view) => view.nodePort(30080) },
-];
 /** Rules of both modes give the same timeouts; objects and policies of theirs have tests of their own. */
 const MODE = labMode();
 const ENDPOINTS = ['remote-a', 'remote-b', 'pod-a', 'pod-b'] as const;
@@ -24,13 +19,7 @@ const ATTEMPTS = 8;
 const SYNS = 40;
 const GIVES_UP_MS = patience(90_000);
 
-const WEB = dualStack('web', {
-  type: 'LoadBalancer',
-  number: 41,
-  loadBalancers: [3],
-  ports: [{ port: 80, nodePort: 30080 }],
-  endpoints: [...ENDPOINTS],
-});
+const WEB = web(ENDPOINTS);
 
 t.test('attempts to endpoints that do not answer go to those that do', async (t) => {
   const lab = await Lab.start(t);

@@ -2,33 +2,16 @@
 // needs: nft, conntrack
 import t from 'tap';
 import { endpoint, eventually, Lab, patience, type Connection } from '../support/lab/lab.js';
-import type { Manifest } from '../support/lab/objects.js';
-import { dualStack, FAMILY_VIEWS, type FamilyView, type PodEndpoint } from '../support/lab/packet-table.js';
+import { FAMILY_VIEWS, type PodEndpoint } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { revive, silence } from './silence.js';
+import { WAYS, web } from './ways.js';
 
-/** Client and the way it takes to the Service. */
-const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
-  { from: 'pod-c', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'node', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'client', to: (view) => endpoint(view.loadBalancerIP(3), 80) },
-  { from: 'client', to: (view) => view.nodePort(30080) },
-];
 /** Attempts by each way. That none of a family's goes to one of two endpoints happens once in a million runs. */
 const ATTEMPTS = 5;
 /** A client gives up after this time, which is longer than the kernel takes to repeat its first packet several times. */
 const GIVES_UP_MS = patience(60_000);
-
-function web(endpoints: readonly (PodEndpoint | keyof typeof ADDRESSES)[]): Manifest[] {
-  return dualStack('web', {
-    type: 'LoadBalancer',
-    number: 41,
-    loadBalancers: [3],
-    ports: [{ port: 80, nodePort: 30080 }],
-    endpoints,
-  });
-}
 
 /** Whether an attempt waits for an answer of the pod in the family. */
 async function isWaiting(lab: Lab, pod: keyof typeof ADDRESSES, family: 'IPv4' | 'IPv6'): Promise<boolean> {

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import t from 'tap';
 import { usually } from '../support/extent.js';
 import { projectFile } from '../support/lab/agent.js';
-import { endpoint, eventually, Lab, type TimedOutcome, type Watch } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type FamilyView, type Row } from '../support/lab/packet-table.js';
 import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
 import { PEER_OBJECTS, PEER_PODS } from '../support/lab/peer-table.js';
+import { failed } from '../support/lab/failures.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 
@@ -47,12 +48,6 @@ function watchAll(lab: Lab): Promise<readonly Watch[]> {
     { from: 'node', to: endpoint(view.clusterIP(42), 80) },
   ]);
   return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, 1, 2)));
-}
-
-async function failed(watches: readonly Watch[]): Promise<readonly TimedOutcome[]> {
-  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
-  if (!outcomes.some((outcome) => 'name' in outcome)) throw new Error('nobody ever answered');
-  return outcomes.filter((outcome) => 'error' in outcome);
 }
 
 /** A listing without what changes by itself. */

@@ -2,9 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { usually } from '../support/extent.js';
-import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
+import { failed } from '../support/lab/failures.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { withoutClients } from '../support/without-clients.js';
 
@@ -49,12 +50,6 @@ async function laboratory(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
 
 function watchAll(lab: Lab): Promise<readonly Watch[]> {
   return Promise.all(TRAFFIC.map((traffic) => lab.watch({ ...traffic, timeoutMs: 3000 }, 1, 2)));
-}
-
-async function failed(watches: readonly Watch[]): Promise<readonly TimedOutcome[]> {
-  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
-  if (!outcomes.some((outcome) => 'name' in outcome)) throw new Error('nobody ever answered');
-  return outcomes.filter((outcome) => 'error' in outcome);
 }
 
 /** The second one meets what a killed process has adopted. */

@@ -4,24 +4,11 @@ import type { Test } from 'tap';
 import t from 'tap';
 import { Lab, endpoint, eventually, patience, type TCPConnection } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
-import {
-  dualStack,
-  FAMILY_VIEWS,
-  IPV4,
-  type DualStackOptions,
-  type FamilyView,
-  type PodEndpoint,
-} from '../support/lab/packet-table.js';
+import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
 import { Proxy, type ProxyOptions } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
+import { WAYS, web } from './ways.js';
 
-/** Client and the way it takes to the Service. */
-const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
-  { from: 'pod-c', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'node', to: (view) => endpoint(view.clusterIP(41), 80) },
-  { from: 'client', to: (view) => endpoint(view.loadBalancerIP(3), 80) },
-  { from: 'client', to: (view) => view.nodePort(30080) },
-];
 /** Without a reset an idle connection lasts for ever, and a busy one for minutes. */
 const LEARNS_MS = patience(60_000);
 /** Longer than an address has to be absent, a reset takes, and a client is asked again. */
@@ -30,17 +17,6 @@ const STAYS_MS = patience(4000);
 type Pod = keyof typeof ADDRESSES;
 
 const pod = (name: Pod): PodEndpoint => ({ pod: name, targetKind: 'Pod' });
-
-function web(endpoints: readonly PodEndpoint[], options: Partial<DualStackOptions> = {}): Manifest[] {
-  return dualStack('web', {
-    type: 'LoadBalancer',
-    number: 41,
-    loadBalancers: [3],
-    ports: [{ port: 80, nodePort: 30080 }],
-    endpoints,
-    ...options,
-  });
-}
 
 /** Nothing reaches the pod any more, and nobody is told: as when its node has lost power. */
 async function silence(lab: Lab, name: string): Promise<void> {

@@ -2,9 +2,9 @@
 // needs: nft
 import t, { type Test } from 'tap';
 import type { SelftestRow } from '../../src/cli/print-selftest.js';
-import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
+import { eventually, type CommandResult } from '../support/lab/lab.js';
 import { dualStack } from '../support/lab/packet-table.js';
-import { Proxy } from '../support/lab/proxy.js';
+import { startScene, type Scene } from '../support/lab/scene.js';
 import { PROGRAM } from '../support/program.js';
 
 const PORTS = [
@@ -12,20 +12,7 @@ const PORTS = [
   { name: 'dns', port: 53, targetPort: 8080, nodePort: 30002, protocol: 'UDP' },
 ] as const;
 
-interface Scene {
-  readonly lab: Lab;
-  readonly proxy: Proxy;
-}
-
-async function scene(t: Test): Promise<Scene> {
-  const lab = await Lab.start(t);
-  await lab.serveAll(
-    ['pod-a', 'remote-a'],
-    [
-      [8080, 'TCP'],
-      [8080, 'UDP'],
-    ],
-  );
+function scene(t: Test): Promise<Scene> {
   const objects = [
     ...dualStack('web', {
       type: 'LoadBalancer',
@@ -37,7 +24,7 @@ async function scene(t: Test): Promise<Scene> {
     ...dualStack('dead', { number: 42, ports: [{ name: 'http', port: 80, targetPort: 9 }], endpoints: ['pod-b'] }),
     ...dualStack('empty', { number: 43, ports: [{ name: 'http', port: 80, targetPort: 8080 }], endpoints: [] }),
   ];
-  return { lab, proxy: await Proxy.start(t, lab, { objects }) };
+  return startScene(t, objects);
 }
 
 function run({ lab, proxy }: Scene, ...words: readonly string[]): Promise<CommandResult> {

@@ -6,25 +6,11 @@ import { usually } from '../support/extent.js';
 import { projectFile } from '../support/lab/agent.js';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
-import { dualStack, FAMILY_VIEWS } from '../support/lab/packet-table.js';
+import { FAMILY_VIEWS } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { CONFIG, OBJECTS } from './retry-services.js';
 
 const MODES = ['iptables-nft', 'iptables-legacy'] as const satisfies readonly LabMode[];
-const PORTS = [
-  { name: 'web', port: 80 },
-  { name: 'dns', port: 53, protocol: 'UDP' as const },
-];
-const OBJECTS = [
-  ...dualStack('web', { number: 41, ports: PORTS, endpoints: ['remote-a'] }),
-  ...dualStack('patient', {
-    number: 42,
-    ports: PORTS,
-    endpoints: ['remote-a'],
-    annotations: { 'pointsman.dev/connect-retry': '3s', 'pointsman.dev/udp-retry': '5s' },
-  }),
-];
-/** Leaves what the sysctls are to this test. */
-const CONFIG = { conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' } };
 const NAMES = ['KT01', 'KT03', 'KU02', 'KU05', 'Kt01', 'Kt03', 'Ku02', 'Ku05'];
 
 /** Policies by name, each with its family, protocol and seconds. */

@@ -6,28 +6,15 @@ import type { TracedAnswer, TracedConnection } from '../../src/dataplane/trace/c
 import { endpoint, eventually, Lab, type CommandResult, type Traffic } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type FamilyView } from '../support/lab/packet-table.js';
-import { Proxy } from '../support/lab/proxy.js';
 import { PREFIXES } from '../support/lab/topology.js';
+import { startScene, type Scene } from '../support/lab/scene.js';
 import { PROGRAM } from '../support/program.js';
 
 const HTTP = [{ name: 'http', port: 80, targetPort: 8080, nodePort: 30001 }] as const;
 const DNS = [{ name: 'dns', port: 53, targetPort: 8080, protocol: 'UDP' }] as const;
 const IS_LEGACY = labMode().endsWith('legacy');
 
-interface Scene {
-  readonly lab: Lab;
-  readonly proxy: Proxy;
-}
-
-async function scene(t: Test): Promise<Scene> {
-  const lab = await Lab.start(t);
-  await lab.serveAll(
-    ['pod-a', 'remote-a'],
-    [
-      [8080, 'TCP'],
-      [8080, 'UDP'],
-    ],
-  );
+function scene(t: Test): Promise<Scene> {
   const balanced = { type: 'LoadBalancer', endpoints: ['pod-a', 'remote-a'] } as const;
   const ports = (nodePort: number) => [{ name: 'http', port: 80, targetPort: 8080, nodePort }];
   const objects = [
@@ -52,7 +39,7 @@ async function scene(t: Test): Promise<Scene> {
     ...dualStack('empty', { number: 46, ports: [{ name: 'http', port: 80 }, ...DNS], endpoints: [] }),
     ...dualStack('dead', { number: 47, ports: [{ name: 'http', port: 80, targetPort: 9 }], endpoints: ['pod-b'] }),
   ];
-  return { lab, proxy: await Proxy.start(t, lab, { objects }) };
+  return startScene(t, objects);
 }
 
 interface Tracing {
