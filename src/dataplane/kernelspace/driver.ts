@@ -1,5 +1,4 @@
 import type { Family, IPAddress } from '../../base/ip.js';
-import type { HnsNetworkChoice } from '../../config/hns-network.js';
 import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
@@ -14,13 +13,12 @@ import {
 } from '../driver.js';
 import { ATTEMPTS_NOT_COUNTED, attemptsWait, CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
-import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
+import { readerInParts, type HcnReader } from './batches.js';
 import { quarantinedFrontends } from './quarantined-frontends.js';
-import { readLoadBalancer, sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
-import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
+import { Desired, everythingOf } from './desired.js';
 import { dumpHns } from './dump.js';
 import { EndpointSet } from './endpoints.js';
-import { Ledgers, toSend } from './ledgers.js';
+import { Ledgers } from './ledgers.js';
 import {
   findNetwork,
   listLoadBalancers,
@@ -28,25 +26,18 @@ import {
   sameNetwork,
   type LoadBalancerKey,
   type LoadBalancers,
-  type EndpointKey,
   type Endpoints,
   type Network,
   type Ownership,
 } from './listing.js';
 import type { Modifying } from './modifying.js';
-import { resolve, type Resolution } from './resolution.js';
+import { type Found, resolutionOf } from './resolution.js';
+import { networkName, whyUnserved, type FamilySettings } from './settings.js';
 import { Writer } from './writer.js';
+import { Sending } from './sending.js';
 
-export interface KernelspaceOptions extends KernelspaceSettings {
+export interface KernelspaceOptions extends FamilySettings {
   readonly hcn: HcnAddon;
-  readonly family: Family;
-  readonly network: HnsNetworkChoice;
-  /** The configured source, if it is an address of the family. */
-  readonly sourceVip: IPAddress | null;
-  /** Name of the HNS endpoint that has the source; null: none is named. */
-  readonly sourceVipEndpoint: string | null;
-  /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
-  readonly servesOverlay: boolean;
   readonly interfaceMac: (address: IPAddress) => string | null;
   /** Shared by all families. */
   readonly modifying: Modifying;
@@ -57,23 +48,12 @@ export interface KernelspaceOptions extends KernelspaceSettings {
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
 }
 
-/** A family's settings from the configuration and the version of HNS. */
-export type FamilySettings = Omit<
-  KernelspaceOptions,
-  'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'notifiesOfNetworks' | 'onOperations'
->;
-
 /** One look at HNS. */
 export interface Look {
   readonly network: Network;
   readonly endpoints: Endpoints;
   readonly loadBalancers: LoadBalancers;
 }
-
-/** No more of what is not needed any more is removed in one sync. */
-const MOST_REMOVALS = 100;
-/** The most times that one sync writes to HNS: an object in another shape goes first, and its replacement comes then. */
-const ROUNDS = 3;
 
 /** The kernelspace mode of one family. The README of this folder explains what becomes of a packet. */
 export class KernelspaceDriver implements Driver<Look> {
@@ -88,7 +68,6 @@ export class KernelspaceDriver implements Driver<Look> {
   readonly notes = null;
   readonly resets = null;
   private table: FamilyTable | null = null;
-  private network: Network | null = null;
   /** Whether HNS had no such network when it was last looked for. */
   private lacksNetwork = false;
   private ending = false;
@@ -100,26 +79,20 @@ export class KernelspaceDriver implements Driver<Look> {
   private removalsLeft = false;
   /** When it is to be looked for endpoints that are awaited; null: none is. */
   private awaitedAt: number | null = null;
-  /** Load balancers that the plan does not name and that stay until it does. */
-  private kept = new Set<LoadBalancerKey>();
-  private othersEndpoints: ReadonlySet<string> = new Set();
-  private healthCheckEndpoint: string | null = null;
-  /** The source of what is balanced on overlay networks; null: there is none. */
-  private sourceVip: IPAddress | null;
-  /** Frontends and addresses to be decided anew with the next sending. */
-  private readonly touched = { frontends: new Set<LoadBalancerKey>(), addresses: new Set<EndpointKey>() };
+  /** Null: not looked yet. */
+  private found: Found | null = null;
   private readonly ledgers: Ledgers;
   private readonly desired: Desired;
   private readonly endpoints: EndpointSet;
   private readonly ownership: () => Ownership;
   private readonly writer: Writer;
   private readonly reader: HcnReader;
+  private readonly sending: Sending;
 
   constructor(private readonly options: KernelspaceOptions) {
     const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined } = options;
     this.family = family;
-    this.sourceVip = options.sourceVip;
-    const sourceVip = (): IPAddress | null => this.sourceVip;
+    const sourceVip = (): IPAddress | null => (this.found ?? options).sourceVip;
     this.ledgers = new Ledgers(now);
     const { ledgers } = this;
     const table = (): FamilyTable => this.plan;
@@ -131,10 +104,13 @@ export class KernelspaceDriver implements Driver<Look> {
       serviceCIDRs: this.table?.node.serviceCIDRs ?? [],
     });
     const inPlace = (key: LoadBalancerKey): boolean => desired.get(key)?.inPlace !== false;
-    this.reader = readerInParts(hcn, () => {
-      this.checkEnding();
-    });
+    const checkEnding = (): void => {
+      if (this.ending) throw new EndedError();
+    };
+    this.reader = readerInParts(hcn, checkEnding);
     this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations });
+    const { endpoints, writer, reader } = this;
+    this.sending = new Sending({ ledgers, desired, endpoints, writer, reader, modifying, table, checkEnding });
   }
 
   get dueAt(): number | null {
@@ -152,20 +128,22 @@ export class KernelspaceDriver implements Driver<Look> {
   desire(table: FamilyTable, change: TableChange): void {
     const isFirst = this.table === null;
     this.table = table;
-    const { writer, kept } = this;
+    const { writer } = this;
+    const { touched, kept } = this.sending;
     this.before = { calls: writer.calls, operations: writer.operations };
     const changes = isFirst || change.node ? everythingOf(table, change) : change;
     const { frontends, addresses } = this.desired.update(changes);
-    for (const key of frontends) this.touched.frontends.add(key);
-    for (const address of addresses) this.touched.addresses.add(address);
-    for (const address of change.clusterAddresses) this.touched.addresses.add(address);
+    for (const key of frontends) touched.frontends.add(key);
+    for (const address of addresses) touched.addresses.add(address);
+    for (const address of change.clusterAddresses) touched.addresses.add(address);
     // They are among those that were touched.
     if (kept.size > 0) for (const key of change.frontends) kept.delete(key);
   }
 
   release(): void {
-    for (const key of this.kept) this.touched.frontends.add(key);
-    this.kept.clear();
+    const { touched, kept } = this.sending;
+    for (const key of kept) touched.frontends.add(key);
+    kept.clear();
   }
 
   /** None: HNS has connections of its own, which cannot be listed or removed (behaviour WK-11). */
@@ -188,30 +166,29 @@ export class KernelspaceDriver implements Driver<Look> {
   }
 
   readBack({ network, endpoints, loadBalancers }: Look, { table, keeps }: SyncScope): boolean {
-    this.checkModified(loadBalancers.made);
-    this.network = network;
-    this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
-    this.sourceVip = this.sourceVipIn(endpoints);
-    this.othersEndpoints = loadBalancers.othersEndpoints;
+    const { sending } = this;
+    sending.checkModified(loadBalancers.made);
+    this.found = this.foundIn({ network, endpoints, loadBalancers });
     this.ledgers.readBack(endpoints, loadBalancers);
     this.endpoints.update(endpoints);
     this.endpoints.noteMacs();
-    this.touchEverything(network);
+    sending.touchEverything(network);
     const isUnnamed = (key: LoadBalancerKey): boolean =>
       this.desired.get(key) === undefined && table.frontend(key) === undefined;
-    this.kept = new Set(keeps ? [...loadBalancers.made.keys()].filter(isUnnamed) : []);
-    return this.kept.size > 0;
+    sending.kept = new Set(keeps ? [...loadBalancers.made.keys()].filter(isUnnamed) : []);
+    return sending.kept.size > 0;
   }
 
   async deliver({ full }: SyncScope): Promise<Delivered | null> {
     const { writer, before } = this;
     if (!full) await this.readEndpoints();
-    const unserved = this.unserved();
+    const { found } = this;
+    const unserved = found === null ? null : whyUnserved(found, this.options);
     this.problems = unserved === null ? [] : [unserved];
     this.removalsLeft = false;
     if (unserved === null) {
       writer.begin(full);
-      this.removalsLeft = await this.send();
+      this.removalsLeft = found !== null && (await this.sending.send(found));
       if (writer.isOutdated) return null;
     }
     writer.finish();
@@ -230,7 +207,7 @@ export class KernelspaceDriver implements Driver<Look> {
       const network = await this.findNetwork();
       if (network === null || !sameNetwork(network, this.network)) return true;
       const { endpoints, loadBalancers } = await this.lookAt(network, table);
-      if (network.isOverlay && this.sourceVipIn(endpoints) !== this.sourceVip) return true;
+      if (network.isOverlay && this.sourceVipIn(endpoints) !== this.found?.sourceVip) return true;
       return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, loadBalancers).length > 0;
     });
   }
@@ -252,10 +229,11 @@ export class KernelspaceDriver implements Driver<Look> {
   }
 
   async print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]> {
-    const { network, endpoints, loadBalancers } = await this.look(plan);
+    const look = await this.look(plan);
+    const { endpoints, loadBalancers } = look;
     const idOf = (address: IPAddress): string | null =>
       endpoints.found.get(address) ?? endpoints.ids.get(address) ?? null;
-    const resolution = this.resolution(network, idOf, this.healthCheckEndpointIn(endpoints), plan);
+    const resolution = resolutionOf(this.foundIn(look), idOf, plan);
     const lines = dumpHns({ plan, loadBalancers, endpoints, resolution, settings: this.options });
     return scope === null ? lines : withinScope(lines, this.family, scope);
   }
@@ -272,26 +250,17 @@ export class KernelspaceDriver implements Driver<Look> {
     return Promise.resolve(null);
   }
 
+  private get network(): Network | null {
+    return this.found?.network ?? null;
+  }
+
+  private get networkName(): string {
+    return networkName(this.options);
+  }
+
   private get plan(): FamilyTable {
     if (this.table === null) throw new Error('nothing is planned yet');
     return this.table;
-  }
-
-  /** Why nothing of the family is served; null: it is. */
-  private unserved(): string | null {
-    const { servesOverlay, sourceVipEndpoint, features } = this.options;
-    if (this.network?.isOverlay !== true) return null;
-    const name = this.networkName;
-    if (!servesOverlay) return `HNS network ${name} is an overlay, which has one family: ${this.family} is not served`;
-    if (this.sourceVip === null && sourceVipEndpoint !== null)
-      throw new Error(
-        `winkernel.sourceVip: HNS network ${name} has no endpoint ${sourceVipEndpoint} with an ${this.family} address`,
-      );
-    if (this.sourceVip === null)
-      throw new Error(`winkernel.sourceVip: required for the overlay network ${name}, in ${this.family}`);
-    if (!features.remoteSubnet)
-      throw new Error('this version of HNS has no remote subnets, which overlay networks need');
-    return null;
   }
 
   private async look(table: FamilyTable | null): Promise<Look> {
@@ -318,24 +287,18 @@ export class KernelspaceDriver implements Driver<Look> {
     return { network, endpoints, loadBalancers };
   }
 
-  /** All is decided anew. */
-  private touchEverything(network: Network): void {
-    const { frontends, addresses } = this.touched;
-    for (const address of this.endpoints.everyAddress(network)) addresses.add(address);
-    for (const [key] of this.desired.entries()) frontends.add(key);
-    for (const key of this.ledgers.loadBalancers.acknowledged.keys()) frontends.add(key);
-  }
-
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
   private async readEndpoints(): Promise<void> {
-    const { network, endpoints, touched, desired, reader: hcn } = this;
-    if (network === null) return;
+    const { found, endpoints, sending, desired, reader: hcn } = this;
+    if (found === null) return;
+    const { network } = found;
+    const { touched } = sending;
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isPending(key));
     if (network.isOverlay && isNew) {
-      const found = (await this.findNetwork()) ?? network;
-      if (!sameNetwork(found, network)) this.touchEverything(found);
-      this.network = found;
+      const present = (await this.findNetwork()) ?? network;
+      if (!sameNetwork(present, network)) sending.touchEverything(present);
+      this.found = { ...found, network: present };
     }
     const changed = await endpoints.forgetGone(hcn, touched.addresses);
     if (endpoints.awaited.size > 0) changed.push(...(await endpoints.look(hcn, network)));
@@ -345,165 +308,15 @@ export class KernelspaceDriver implements Driver<Look> {
     }
   }
 
-  /** As it is configured. */
-  private get networkName(): string {
-    const { by, text } = this.options.network;
-    return by === 'name' ? text : by === 'prefix' ? `${text}*` : `of type ${text}`;
-  }
-
   private sourceVipIn({ addressByName }: Endpoints): IPAddress | null {
     const { sourceVip, sourceVipEndpoint: name } = this.options;
     return name === null ? sourceVip : (addressByName.get(name.toLowerCase()) ?? null);
   }
 
-  private healthCheckEndpointIn({ byName }: Endpoints): string | null {
+  private foundIn({ network, endpoints, loadBalancers: { othersEndpoints } }: Look): Found {
     const { healthCheckEndpoint: name } = this.options;
-    return name === null ? null : (byName.get(name) ?? null);
-  }
-
-  private resolution(
-    network: Network,
-    idOf: Resolution['idOf'],
-    healthCheckEndpoint: string | null,
-    table: FamilyTable,
-  ): Resolution {
-    const isOwn = (address: IPAddress): boolean => table.ownEndpoints.has(address);
-    const { sourceVip } = this;
-    return { network, idOf, isOwn, healthCheckEndpoint, sourceVip, nodeAddress: table.node.address };
-  }
-
-  /**
-   * Removals make room. Then each Service's endpoints come, and its load balancers. Endpoints are removed last. Answers whether
-   * there is more to remove.
-   */
-  private async send(): Promise<boolean> {
-    const { network, writer, touched } = this;
-    const { modifying } = this.options;
-    if (network === null) return false;
-    let left = false;
-    for (let round = 0; round < ROUNDS && !writer.isOutdated; round++) {
-      this.endpoints.desire(network, touched.addresses);
-      const canModify = modifying.isPossible;
-      left = await this.sendServices(network);
-      if (!modifying.isProven) await this.lookAtModified();
-      const gone = await this.removeEndpoints();
-      left ||= gone.left;
-      if (!gone.isReplaced && canModify === modifying.isPossible) break;
-    }
-    if (!writer.isOutdated) touched.addresses.clear();
-    return left;
-  }
-
-  /** Answers whether more load balancers have to go. */
-  private async sendServices(network: Network): Promise<boolean> {
-    const { writer, ledgers, touched, desired } = this;
-    const { endpoints, loadBalancers } = ledgers;
-    const missing = new Set(toSend(endpoints));
-    for (const key of missing) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
-    const make = async (keys: Iterable<EndpointKey>): Promise<void> => {
-      const made = [...keys].filter((key) => missing.delete(key) && !endpoints.acknowledged.has(key));
-      await writer.makeEndpoints(network, made);
-    };
-    for (const key of toSend(loadBalancers)) touched.frontends.add(key);
-    const all = [...touched.frontends];
-    const goes = (key: LoadBalancerKey): boolean => desired.get(key) === undefined;
-    this.desireLoadBalancers(network, all.filter(goes));
-    const going = toSend(loadBalancers).filter((key) => loadBalancers.desired(key) === undefined && goes(key));
-    const shrunk = toSend(loadBalancers).filter((key) => loadBalancers.desired(key) !== undefined && goes(key));
-    for (const keys of parts([...going.slice(0, MOST_REMOVALS), ...shrunk], () => 1))
-      await this.batch(() => writer.loadBalancers(keys));
-    if (this.sourceVip !== null) await make([this.sourceVip]);
-    const coming = servicesFirst(
-      all.filter((key) => !goes(key)),
-      desired,
-    );
-    const needs = (key: LoadBalancerKey): readonly EndpointKey[] =>
-      desired.endpointsOf(key).filter((each) => missing.has(each));
-    for (const keys of parts(coming, (key) => 1 + needs(key).length)) {
-      await this.batch(() => make(keys.flatMap(needs)));
-      this.desireLoadBalancers(network, keys);
-      const pending = new Set(toSend(loadBalancers));
-      await this.batch(() => writer.loadBalancers(keys.filter((key) => pending.has(key))));
-    }
-    for (const keys of parts([...missing], () => 1)) await this.batch(() => make(keys));
-    return going.length > MOST_REMOVALS;
-  }
-
-  /** One batch of operations to HNS. @throws EndedError when the process ends. */
-  private async batch(send: () => Promise<void>): Promise<void> {
-    this.checkEnding();
-    await send();
-  }
-
-  private checkEnding(): void {
-    if (this.ending) throw new EndedError();
-  }
-
-  private desireLoadBalancers(network: Network, keys: readonly LoadBalancerKey[]): void {
-    const { ledgers, desired, touched, kept, endpoints, healthCheckEndpoint } = this;
-    const resolution = this.resolution(network, (address) => endpoints.idOf(address), healthCheckEndpoint, this.plan);
-    for (const key of keys) {
-      touched.frontends.delete(key);
-      const wanted = desired.get(key);
-      const isKept = wanted === undefined && kept.has(key);
-      if (isKept) ledgers.loadBalancers.desire(key, ledgers.loadBalancers.acknowledged.get(key));
-      else if (wanted === undefined) ledgers.loadBalancers.desire(key, this.left(key));
-      else ledgers.loadBalancers.desire(key, resolve(wanted, resolution) ?? undefined);
-    }
-  }
-
-  /** The rest of a load balancer none of whose endpoints serves any more; undefined: nothing. */
-  private left(key: LoadBalancerKey): LoadBalancer | undefined {
-    const held = this.ledgers.loadBalancers.acknowledged.get(key);
-    const kept = this.desired.kept(key);
-    if (held === undefined || kept === null) return undefined;
-    const ids = new Set(kept.map((address) => this.endpoints.idOf(address)));
-    const endpoints = held.endpoints.filter((id) => ids.has(id));
-    return endpoints.length === 0 ? undefined : { ...held, endpoints };
-  }
-
-  /** Until HNS was seen to modify what it reports as modified: it may answer success and change nothing. */
-  private async lookAtModified(): Promise<void> {
-    const { ledgers, writer } = this;
-    const ids = [...writer.modified.keys()].flatMap((key) => ledgers.loadBalancerIds.get(key) ?? []);
-    if (ids.length === 0) return;
-    const looked = new Map<LoadBalancerKey, LoadBalancer>();
-    for (const { properties } of await this.reader.hcnList('loadBalancer', ids)) {
-      const read = readLoadBalancer(properties);
-      if (read !== null) looked.set(read.key, read.loadBalancer);
-    }
-    for (const key of this.checkModified(looked)) ledgers.loadBalancers.readBack(key, looked.get(key));
-  }
-
-  /** Answers the load balancers that HNS reported as changed, and that are unchanged. */
-  private checkModified(looked: ReadonlyMap<LoadBalancerKey, LoadBalancer>): readonly LoadBalancerKey[] {
-    const { modifying } = this.options;
-    const { acknowledged } = this.ledgers.loadBalancers;
-    const unchanged: LoadBalancerKey[] = [];
-    for (const [key, before] of this.writer.modified) {
-      const [held, wanted] = [looked.get(key), acknowledged.get(key)];
-      if (held === undefined || wanted === undefined) continue;
-      if (sameLoadBalancer(held, wanted)) modifying.prove();
-      else if (sameLoadBalancer(held, before)) unchanged.push(key);
-    }
-    this.writer.modified.clear();
-    if (unchanged.length > 0) modifying.refute();
-    return unchanged;
-  }
-
-  /** Those that no load balancer uses any more. Answers whether one is to be made anew, and whether more have to go. */
-  private async removeEndpoints(): Promise<{ readonly isReplaced: boolean; readonly left: boolean }> {
-    const { endpoints, endpointIds, loadBalancers } = this.ledgers;
-    const going = toSend(endpoints).filter((key) => endpoints.acknowledged.has(key));
-    if (going.length === 0) return { isReplaced: false, left: false };
-    const inUse = new Set(this.othersEndpoints);
-    for (const key of [...loadBalancers.pending(), ...loadBalancers.quarantined.keys(), ...this.kept])
-      for (const id of loadBalancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
-    const unused = going.filter((key) => !inUse.has(endpointIds.get(key) ?? ''));
-    const now = unused.slice(0, MOST_REMOVALS);
-    for (const keys of parts(now, () => 1)) await this.batch(() => this.writer.removeEndpoints(keys));
-    const isReplaced = now.some((key) => endpoints.desired(key) !== undefined && !endpoints.acknowledged.has(key));
-    return { isReplaced, left: unused.length > now.length };
+    const healthCheckEndpoint = name === null ? null : (endpoints.byName.get(name) ?? null);
+    return { network, healthCheckEndpoint, sourceVip: this.sourceVipIn(endpoints), othersEndpoints };
   }
 
   quarantined(): readonly QuarantinedFrontend[] {
@@ -515,7 +328,7 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Removes everything of the mode's, by a driver that does nothing else; nothing there is success. */
   async remove(): Promise<void> {
     const { ledgers, writer } = this;
-    const { network, endpoints, loadBalancers } = await this.look(this.table);
+    const { endpoints, loadBalancers } = await this.look(this.table);
     ledgers.readBack(endpoints, loadBalancers);
     writer.begin(true);
     for (const key of loadBalancers.made.keys()) ledgers.loadBalancers.desire(key, undefined);
@@ -526,7 +339,6 @@ export class KernelspaceDriver implements Driver<Look> {
     for (const key of unused) ledgers.endpoints.desire(key, undefined);
     await writer.removeEndpoints(unused);
     writer.finish();
-    this.network = network;
     const [refused] = [...ledgers.loadBalancers.quarantined.values(), ...ledgers.endpoints.quarantined.values()];
     if (refused !== undefined) throw new Error(refused.reason);
   }

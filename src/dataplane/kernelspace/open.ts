@@ -7,13 +7,14 @@ import type { FamilyTable } from '../../plan/types.js';
 import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
 import { Reconciler } from '../reconciler.js';
-import { KernelspaceDriver, type FamilySettings, type Look } from './driver.js';
+import { KernelspaceDriver, type Look } from './driver.js';
 import { Modifying } from './modifying.js';
 import { waitForHns } from './passing.js';
 import { printOperation } from './print.js';
 import { renderTables } from './render.js';
 import { sourceVipOf } from './resolution.js';
 import { NetworkWatch, type Looked } from './watch.js';
+import type { FamilySettings } from './settings.js';
 
 function settingsOf({ kernelspace }: ModeParts['config']): KernelspaceConfig {
   if (kernelspace === null) throw new TypeError('the configuration is of another mode');

@@ -10,10 +10,11 @@ import {
 import type { FamilyTable } from '../../plan/types.js';
 import { everything } from '../table-view.js';
 import { Reconciler } from '../reconciler.js';
-import { KernelspaceDriver, type FamilySettings } from './driver.js';
+import { KernelspaceDriver } from './driver.js';
 import { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { printOperation } from './print.js';
+import type { FamilySettings } from './settings.js';
 
 /** The version of HNS without a host: it can do everything that the mode knows of. */
 const VERSION = { major: 15, minor: 5 } as const;

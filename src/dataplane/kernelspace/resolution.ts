@@ -2,6 +2,7 @@ import { familyOf, type Family, type IPAddress } from '../../base/ip.js';
 import type { LoadBalancer } from './load-balancers.js';
 import type { Wanted } from './desired.js';
 import { providerOf, type Network } from './listing.js';
+import type { FamilyTable } from '../../plan/types.js';
 
 /** The facts of HNS and the node that a load balancer is made of beside its plan. */
 export interface Resolution {
@@ -40,4 +41,23 @@ function sourceOf(endpoints: readonly IPAddress[], { network, sourceVip, nodeAdd
 /** The configured source, if it is of the family. */
 export function sourceVipOf(family: Family, configured: IPAddress | null): IPAddress | null {
   return configured !== null && familyOf(configured) === family ? configured : null;
+}
+
+/** What the last look at HNS found beside our own objects. */
+export interface Found {
+  readonly network: Network;
+  readonly healthCheckEndpoint: string | null;
+  /** The source of what is balanced on overlay networks; null: there is none. */
+  readonly sourceVip: IPAddress | null;
+  /** Ids of endpoints that load balancers of others use. */
+  readonly othersEndpoints: ReadonlySet<string>;
+}
+
+export function resolutionOf(
+  { network, healthCheckEndpoint, sourceVip }: Found,
+  idOf: Resolution['idOf'],
+  { ownEndpoints, node }: FamilyTable,
+): Resolution {
+  const isOwn = (address: IPAddress): boolean => ownEndpoints.has(address);
+  return { network, idOf, isOwn, healthCheckEndpoint, sourceVip, nodeAddress: node.address };
 }
