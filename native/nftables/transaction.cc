@@ -2,6 +2,8 @@
 
 #include <linux/netfilter/nfnetlink.h>
 
+#include <mutex>
+
 #include "nftables/listing.h"
 
 namespace pointsman::nftables {
@@ -130,7 +132,10 @@ netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::
   if (!socket.ok()) return kernel_failure(std::move(socket.error()));
   std::optional<Watches::Pause> pause;
   if (batch.bytes().size() >= kPausingBatch) pause.emplace(watches);
-  auto sent = netlink::send_batch(socket.value(), batch.bytes(), batch.messages());
+  auto sent = [&] {
+    const std::lock_guard lock(sockets.transaction());
+    return netlink::send_batch(socket.value(), batch.bytes(), batch.messages());
+  }();
   if (!sent.ok()) return batch.explain(std::move(sent.error()), &socket.value());
   sockets.give_back(std::move(socket.value()));
   return Ack{batch.messages(), batch.bytes().size()};
