@@ -15,6 +15,11 @@ const MODE = labMode();
 const ENDPOINTS = ['remote-a', 'remote-b', 'pod-a', 'pod-b'] as const;
 /** Attempts by each way and family. That none of 64 goes to a quarter of the endpoints happens once in 10⁸ runs. */
 const ATTEMPTS = 8;
+/**
+ * Each repetition is balanced anew. With one of four endpoints silent an attempt needs more than three once in 256, with two
+ * of four more than four once in 32. That more than an eighth, or a quarter, of 64 do happens once in 10¹⁰ runs.
+ */
+const MOST_LATE = { 1: ATTEMPTS, 2: ATTEMPTS * 2 } as const;
 /** A client sends its first packet again so many times, a second apart: that it always goes to a dead half happens once in 10⁹ runs. */
 const SYNS = 40;
 const GIVES_UP_MS = patience(90_000);
@@ -24,10 +29,19 @@ const WEB = web(ENDPOINTS);
 t.test('attempts to endpoints that do not answer go to those that do', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
-  await Proxy.start(t, lab, { objects: WEB });
+  const healthy = dualStack('healthy', { number: 42, ports: [{ port: 80 }], endpoints: ['remote-a', 'pod-b'] });
+  await Proxy.start(t, lab, { objects: [...WEB, ...healthy] });
   for (const { from } of WAYS) await lab.output(from, ['sysctl', '-qw', `net.ipv4.tcp_syn_linear_timeouts=${SYNS}`]);
-  for (const dead of ['remote-b', 'pod-a'] as const) {
+  for (const [silent, dead] of [
+    [1, 'remote-b'],
+    [2, 'pod-a'],
+  ] as const) {
     await silence(lab, dead);
+    const beside = FAMILY_VIEWS.flatMap((view) =>
+      WAYS.flatMap(({ from }) =>
+        Array.from({ length: ATTEMPTS }, () => lab.open({ from, to: endpoint(view.clusterIP(42), 80) })),
+      ),
+    );
     const opened = await Promise.allSettled(
       FAMILY_VIEWS.flatMap((view) =>
         WAYS.flatMap(({ from, to }) =>
@@ -37,7 +51,15 @@ t.test('attempts to endpoints that do not answer go to those that do', async (t)
     );
     const connections = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     t.equal(connections.length, opened.length, `all connect while ${dead} is silent`);
-    await Promise.all(connections.map((connection) => connection.close()));
+    const repeats = await Promise.all(connections.map((connection) => connection.repeats()));
+    // A client repeats its first packet each second: within k + 2 s for k silent endpoints.
+    const late = repeats.filter((count) => count > silent + 2).length;
+    t.ok(late <= MOST_LATE[silent], `${late} of ${repeats.length} took more than ${silent + 2} repetitions`);
+    t.ok(repeats.some((count) => count > 0));
+    const others = await Promise.all(beside);
+    const ofOthers = await Promise.all(others.map((connection) => connection.repeats()));
+    t.same(new Set(ofOthers), new Set([0]), 'no connection of a healthy Service is later');
+    await Promise.all([...connections, ...others].map((connection) => connection.close()));
   }
 });
 

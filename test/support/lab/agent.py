@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import json
 import os
+import socket
 import sys
 import time
 
@@ -137,6 +138,11 @@ class Agent:
         except (OSError, asyncio.TimeoutError) as error:
             kind = failure(error, client)['error']
             return {'error': None if kind == 'timeout' and isinstance(error, asyncio.TimeoutError) else kind, 'at': time.time() * 1000}
+
+    async def repeats(self, op):
+        """How many segments the client's kernel sent again, the first one's repetitions with them (tcpi_total_retrans of TCP_INFO)."""
+        info = self.handles[op['handle']].socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        return int.from_bytes(info[100:104], sys.byteorder)
 
     async def send(self, op):
         """Sends a request and waits for nothing: a client that is busy."""

@@ -68,6 +68,7 @@ interface Operations {
   open: [AgentTraffic, number];
   exchange: [{ handle: number; bytes: number; timeout: number }, AgentAnswer];
   fate: [{ handle: number; timeout: number }, Fate];
+  repeats: [{ handle: number }, number];
   send: [{ handle: number; bytes: number }, null];
   watch: [AgentTraffic & { workers: number; pause: number }, number];
   turn: [{ handle: number }, null];

@@ -62,6 +62,8 @@ export interface TCPConnection extends Connection {
   send(): Promise<void>;
   /** Waits for the end of the connection while it is idle. */
   fate(timeoutMs: number): Promise<Fate>;
+  /** How many segments the client's kernel sent again so far. */
+  repeats(): Promise<number>;
 }
 
 export interface Watch {
@@ -172,6 +174,7 @@ export class Lab {
         await this.#agent.call('send', { handle, bytes: 16 });
       },
       fate: (timeoutMs) => this.#agent.call('fate', { handle, timeout: timeoutMs / 1000 }),
+      repeats: () => this.#agent.call('repeats', { handle }),
     };
   }
 
