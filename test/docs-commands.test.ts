@@ -1,5 +1,5 @@
-// Commands in the documentation: each is taken out of its page and checked against what would run it. None is executed here.
-import { execFileSync } from 'node:child_process';
+// Commands in the documentation: each is extracted from its page and checked against the program that runs it. Those that
+// need no cluster are run by test/kernel/documented-commands.test.ts.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -8,61 +8,15 @@ import { parseGiven } from '../src/commands/given.js';
 import { commandNamed } from '../src/commands/table.js';
 import { messageOf } from '../src/base/error-message.js';
 import { parseCommandLine, subcommandOf } from '../src/config/flags.js';
+import { documentedCommands, type DocumentedCommand } from './support/documented-commands.js';
 import { projectFile } from './support/lab/agent.js';
 
 const ROOT = projectFile('.');
 const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as {
   readonly scripts: Readonly<Record<string, string>>;
 };
-const PROGRAMS = /^(?:pointsman|kubectl|npm|npx|node|sh|curl|helm)$/;
-
-interface Command {
-  readonly at: string;
-  /** In a sentence a command may be named without its last word. */
-  readonly isWhole: boolean;
-  readonly words: readonly string[];
-}
-
-/** Commands of a line, without prompt, comment and the brackets of what is optional. */
-function commandsOf(at: string, line: string, isWhole: boolean): readonly Command[] {
-  return line
-    .replace(/^\s*(?:\d+\. )?\$ /, '')
-    .replace(/(?:^|\s)# .*$/, '')
-    .replaceAll(/<(?!\()[^>]*>/g, 'VALUE')
-    .split(/\s(?:\||&&|--(?= pointsman))\s|[()]/)
-    .map((part) => [...part.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word))
-    .filter(([program = '']) => PROGRAMS.test(program))
-    .map((words) => ({
-      at,
-      isWhole,
-      words: words.map((word) => word.replaceAll(/^\[|\]$/g, '').replace(/\|.*$/, '')),
-    }));
-}
-
-/** Of all pages: lines of code blocks, and code in sentences that begins with a program and a word. */
-function commands(): readonly Command[] {
-  const find = ['.', '-name', '*.md', '-not', '-path', '*/node_modules/*', '-not', '-path', './.*/*'];
-  const pages = execFileSync('find', find, { cwd: ROOT, encoding: 'utf8' })
-    .split('\n')
-    .filter((path) => path !== '' && !path.startsWith('./build/'));
-  return pages.sort().flatMap((page) => {
-    const lines = readFileSync(join(ROOT, page), 'utf8')
-      .replaceAll(/\\\n\s*/g, '')
-      .split('\n');
-    let isFenced = false;
-    return lines.flatMap((text, index) => {
-      const at = `${page.slice(2)}:${index + 1}`;
-      if (text.trimStart().startsWith('```')) isFenced = !isFenced;
-      if (isFenced || text.startsWith('    ')) return commandsOf(at, text, true);
-      return [...text.matchAll(/`([^`]+)`/g)].flatMap(([, code = '']) =>
-        code.includes(' ') ? commandsOf(at, code, false) : [],
-      );
-    });
-  });
-}
-
-const ALL = commands();
-const of = (program: string): readonly Command[] => ALL.filter(({ words }) => words[0] === program);
+const ALL = documentedCommands();
+const of = (program: string): readonly DocumentedCommand[] => ALL.filter(({ words }) => words[0] === program);
 
 /** What the program would say to the command line; null: it would take it. */
 function problemOf(argv: readonly string[]): string | null {
