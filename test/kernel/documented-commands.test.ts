@@ -51,7 +51,7 @@ const LINES_PARSED_ONLY: readonly (readonly [line: RegExp, why: string])[] = [
 /** Commands that go on until they are stopped, and the first words that they print. */
 const LASTING: readonly (readonly [line: RegExp, prints: RegExp])[] = [
   [/^pointsman status --watch/, /^pointsman \d/],
-  [/^pointsman top\b(?!.*--count)/, /\S/],
+  [/^pointsman top\b(?!.*--count)/, /no traffic|SERVICE/],
   [/^pointsman trace\b/, /waiting for (?:a|\d+) new connection/],
   [/^pointsman ui\b/, /http:\/\//],
 ];
