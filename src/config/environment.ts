@@ -24,7 +24,7 @@ import { readTelemetry, unusedTelemetry } from './telemetry.js';
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
 const MAX_SOCKET_PATH_BYTES = 99;
 
-interface SurroundingsRead {
+interface EnvironmentRead {
   readonly value: Omit<Environment, 'kubeNetwork'>;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -36,7 +36,7 @@ export function readEnvironment(
   document: KubeProxyConfiguration,
   files: ConfigFiles,
   systemHostname: () => string,
-): SurroundingsRead {
+): EnvironmentRead {
   const problems: string[] = [];
   const nodeName = (document.hostnameOverride || systemHostname()).trim().toLowerCase();
   if (nodeName === '') problems.push(`${KIND}.hostnameOverride: empty hostname is invalid`);

@@ -189,6 +189,14 @@ export function printNode(node: NodePlan): string[] {
   return lines;
 }
 
+/** Frontends as a table prints them, each cluster IP with the line of its address. */
+export function* printFrontends(family: Family, frontends: Iterable<FrontendPlan>): IterableIterator<string> {
+  for (const frontend of frontends) {
+    yield* printFrontend(frontend);
+    if (frontend.kind === 'ClusterIP' && frontend.address !== null) yield clusterAddressLine(family, frontend.address);
+  }
+}
+
 export function clusterAddressLine(family: Family, address: IPAddress): string {
   return `${family} cluster-address ${address}`;
 }

@@ -1,7 +1,7 @@
 import { NO_RETRIES } from '../../base/conntrack-timeouts.js';
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
-import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import { hairpinLine, printNode, printFrontends } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
 import { statesOf } from '../xtables/chain-states.js';
 import { printDifferences } from '../xtables/differences.js';
@@ -36,12 +36,7 @@ export async function dumpRules(
     hairpinAddresses,
     healthChecks: () => healthChecks,
   };
-  const lines = new Set<string>();
-  for (const frontend of frontends.values()) {
-    for (const line of printFrontend(frontend)) lines.add(line);
-    if (frontend.kind === 'ClusterIP' && frontend.address !== null)
-      lines.add(clusterAddressLine(family, frontend.address));
-  }
+  const lines = new Set(printFrontends(family, frontends.values()));
   for (const address of hairpinAddresses) lines.add(hairpinLine(family, address));
   // Whether packets can be counted is no setting: where they are, they can.
   const complete = { ...settings, countsPackets: countsPackets(listing), retries };

@@ -1,7 +1,7 @@
 import { addressFromBytes, addressLength, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IpvsServiceState } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
-import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import { hairpinLine, printNode, printFrontends } from '../../plan/text.js';
 import type { Balance, FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
 import { statesOf } from '../xtables/chain-states.js';
 import { printDifferences } from '../xtables/differences.js';
@@ -39,12 +39,7 @@ export async function dumpKernel(parts: DumpParts): Promise<readonly string[]> {
   const isEmpty = SET_ROLES.length === listing.missingSets.length && listing.held.services.size === 0;
   if (isEmpty && !chains.some(({ table, name }) => isOwnChain(table, name))) return [];
   const frontends = new Reader(family, listing).read();
-  const lines = new Set<string>();
-  for (const frontend of frontends) {
-    for (const line of printFrontend(frontend)) lines.add(line);
-    if (frontend.kind === 'ClusterIP' && frontend.address !== null)
-      lines.add(clusterAddressLine(family, frontend.address));
-  }
+  const lines = new Set(printFrontends(family, frontends));
   for (const key of listing.held.elements.hairpin.keys()) lines.add(hairpinLine(family, unpack(family, key, 0)));
   const differences = await compareRules(parts, frontends);
   for (const line of differences.length === 0 ? printNode(node) : differences) lines.add(line);

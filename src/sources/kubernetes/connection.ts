@@ -38,8 +38,6 @@ interface ResponseHead {
   readonly status: number;
   /** Lower-case, without parameters: `application/json`, `application/vnd.kubernetes.protobuf`. Empty when the server gave none. */
   readonly contentType: string;
-  /** `Content-Type` as sent: its parameters distinguish a watch (`;stream=watch`) from a list. */
-  readonly contentTypeParameters: string;
   /** The delay of `Retry-After`, seconds or date, in milliseconds from now; null when absent or unreadable. */
   readonly retryAfterMs: number | null;
 }

@@ -55,12 +55,10 @@ export class SimpleConnection implements ApiConnection {
 }
 
 function answerOf(response: IncomingMessage): ApiResponse {
-  const contentTypeParameters = response.headers['content-type'] ?? '';
   const retryAfter = response.headers['retry-after'];
   return {
     status: response.statusCode ?? 0,
-    contentType: contentTypeParameters.split(';')[0]?.trim().toLowerCase() ?? '',
-    contentTypeParameters,
+    contentType: response.headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '',
     retryAfterMs: retryAfter === undefined ? null : Number(retryAfter) * 1000,
     body: response,
   };

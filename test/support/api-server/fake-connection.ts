@@ -84,7 +84,7 @@ export class FakeRequest {
   }
 
   private head(status: number, contentType: string, retryAfterMs: number | null): void {
-    this.resolve({ status, contentType, contentTypeParameters: contentType, retryAfterMs, body: this.body });
+    this.resolve({ status, contentType, retryAfterMs, body: this.body });
   }
 }
 

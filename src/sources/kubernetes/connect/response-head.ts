@@ -3,12 +3,10 @@ import type { ApiResponse } from '../connection.js';
 
 /** What is known of an answer before its body comes. */
 export function responseHead({ statusCode = 0, headers }: IncomingMessage): Omit<ApiResponse, 'body'> {
-  const contentTypeParameters = headers['content-type'] ?? '';
-  const [contentType = ''] = contentTypeParameters.split(';');
+  const [contentType = ''] = (headers['content-type'] ?? '').split(';');
   return {
     status: statusCode,
     contentType: contentType.trim().toLowerCase(),
-    contentTypeParameters,
     retryAfterMs: retryAfter(headers['retry-after'] ?? ''),
   };
 }
