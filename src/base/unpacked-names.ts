@@ -9,6 +9,12 @@ export function unpackNames(packed: NamesText): readonly (string | null)[] {
   return rest.map((own) => (own === '' ? null : shared + own));
 }
 
+/** The first of them. */
+export function firstNames(packed: NamesText, count: number): readonly (string | null)[] {
+  const [shared = '', ...rest] = packed.split('\n', count + 1);
+  return rest.map((own) => (own === '' ? null : shared + own));
+}
+
 const NO_NAMES: readonly null[] = [];
 
 /** Whether one of the names is this. Makes nothing but, where it may be, a text. */
