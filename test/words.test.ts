@@ -28,7 +28,7 @@ const TERMS: Readonly<Record<string, RegExp>> = {
 const BUDGET = {
   lines: 0,
   terms: 0,
-  sentences: 4,
+  sentences: 0,
 };
 
 /** Begins that refer to a title before, or to nothing, or are a clause: a failure is read alone in a log. */
