@@ -155,7 +155,7 @@ export class Planner {
     }
   }
 
-  /** Answers why it could not be, if it could not. */
+  /** The error if the Service could not be planned; null: it was planned. */
   private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
     try {
       const service = snapshot.service(key);

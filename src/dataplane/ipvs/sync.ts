@@ -49,12 +49,12 @@ const OUTLASTING: readonly SetRole[] = [
 export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rules: RuleSteps): Promise<void> {
   const { services, destinations, addresses, elements } = ledgers;
   const addressOf = (key: ElementKey): IPAddress => unpackAddress(key.slice(0, addressLength(family)));
-  // Packets to a frontend there that no virtual service takes would reach the node itself.
+  // Packets to a frontend on the link without a virtual service would reach the node itself.
   const isOnLink = (key: ElementKey): boolean => addresses.acknowledged.has(addressOf(key));
   for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
   for (const role of REFUSING) await writer.elements(role, added(elements[role]));
   await rules.first();
-  // A new process recognizes by it what comes next, and its other ports are refused.
+  // A new process recognizes the services that follow by this address. Its other ports are refused.
   // No packet is sent there before the link has the address.
   await writer.elements('addresses', added(elements.addresses));
   const isNamed = (address: IPAddress): boolean => !isLacking(elements.addresses, packedAddress(address));
@@ -79,7 +79,7 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   await writer.addresses(added(addresses).filter(isNamed));
   await rules.last();
   await writer.removals(removed(services));
-  // Where one could not be removed its address stays, by which it is known.
+  // If a virtual service could not be removed, its address stays: the next process recognizes it by that.
   const left = new Set([...removed(services), ...services.quarantined.keys()].map((key) => virtualOf(key).address));
   await writer.addresses(removed(addresses).filter((address) => !left.has(address)));
   for (const role of OUTLASTING)

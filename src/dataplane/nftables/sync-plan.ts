@@ -193,7 +193,7 @@ function heldByOthers(
   return addresses;
 }
 
-/** Desires this, and of all else what is held. */
+/** Makes this desired; everything else stays as the kernel holds it. */
 function desireOnly(ledger: Ledger<string, string>, wanted: ReadonlyMap<string, string>): void {
   for (const name of ledger.pending()) if (!wanted.has(name)) ledger.desire(name, ledger.acknowledged.get(name));
   for (const [name, text] of wanted) ledger.desire(name, text);
