@@ -155,7 +155,7 @@ export class Planner {
     }
   }
 
-  /** The error if the Service could not be planned; null: it was planned. */
+  /** The error if the Service could not be planned; otherwise empty. */
   private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
     try {
       const service = snapshot.service(key);
