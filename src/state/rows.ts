@@ -102,8 +102,6 @@ export const SERVING = 2;
 export const TERMINATING = 4;
 /** The endpoint is a pod (its targetRef is of kind Pod): no one is there any more when its address is in no slice. */
 export const POD = 8;
-/** All but {@link POD}: what decides where connections go. */
-export const CONDITIONS = READY | SERVING | TERMINATING;
 
 /**
  * One EndpointSlice. Endpoints are columns, not objects: at 250,000 endpoints this is what keeps memory small. All per-endpoint columns

@@ -2,7 +2,7 @@ import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ObjectKey, ServiceRow } from '../../../src/state/rows.js';
 
 /** A Service of which nothing can be used, and of which there is no earlier version. */
-export interface RefusedService {
+interface RefusedService {
   readonly key: ObjectKey;
   /** Its name is all that is known. */
   readonly row: ServiceRow;
