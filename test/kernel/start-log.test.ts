@@ -1,0 +1,44 @@
+// A start at default verbosity, in each mode and from each source: no line that the user can do nothing about, and one at the end.
+// needs: nft, iptables
+import t from 'tap';
+import { ControlPlane } from '../support/lab/control-plane.js';
+import { eventually, Lab } from '../support/lab/lab.js';
+import { node } from '../support/lab/objects.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
+
+const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['pod-a'] });
+const SERVING = /"serving 2 Services, 4 endpoints in \w+, healthy after \d+\.\d s" release="\S+" sources="\S+"/;
+
+for (const mode of ['nftables', 'iptables-nft', 'iptables-legacy'] as const)
+  for (const source of ['manifests', 'an API server'] as const)
+    t.test(`a start in mode ${mode} from ${source}`, async (t) => {
+      const lab = await Lab.start(t);
+      const proxy = await Proxy.start(t, lab, {
+        mode,
+        objects: OBJECTS,
+        flags: ['-v', '0'],
+        // A user namespace may not write it.
+        config: { oomScoreAdj: 0 },
+        node: node(NODE_NAME, { addresses: Object.values(ADDRESSES.node), podCIDRs: ['10.244.1.0/24'] }),
+        ...(source === 'manifests' ? {} : { cluster: await ControlPlane.start(t, lab) }),
+      });
+      const said = await eventually('that the start is over', () => Promise.resolve(SERVING.exec(proxy.log)));
+      const lines = proxy.log.slice(0, said.index + said[0].length).split('\n');
+      t.same(
+        // What another kernel would do is something to act on.
+        lines.filter((line) => /^[WE]\d/.test(line) && !line.includes('"limitation"')),
+        [],
+        'nothing to act on',
+      );
+      t.ok(
+        lines.some((line) => /"starting" version="\S+" release="pointsman \d/.test(line)),
+        'which version this is',
+      );
+      t.match(lines.at(-1), SERVING, 'the last line of the start');
+      t.match(lines.at(-1), source === 'manifests' ? /sources="\S+manifests"/ : /sources="services,endpointslices,/);
+      // Two limitations of mode iptables for each family are among them.
+      t.ok(lines.length <= (mode === 'nftables' ? 6 : 10), `${lines.length} lines`);
+      if (!t.passing()) t.comment(lines.join('\n'));
+    });
