@@ -260,7 +260,7 @@ export class SyncCycle {
     progress.take();
     for (const { family } of this.families) observers.took(family);
     // What a mode begins with is whole: it may be all that forwards.
-    const isDivided = this.settings.traits.dividesChanges && this.families.every(({ isComplete }) => isComplete);
+    const isDivided = this.families.every(({ isComplete }) => isComplete);
     const most = isDivided ? MOST_ENTRIES : Infinity;
     return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges(), most };
   }

@@ -56,7 +56,6 @@ export const ANY_NODE: PlanSettings = {
     prefersLocal: false,
     servesLocalhost: false,
     retriesAttempts: 'none',
-    dividesChanges: true,
     balancesOnly: false,
   },
   nodeName: '',

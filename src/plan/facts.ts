@@ -28,11 +28,6 @@ export interface ModeTraits {
    * all Services, of Services without session affinity, or none.
    */
   readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
-  /**
-   * The kernel's cost of a change grows with the change, so a very large one is made in parts. Otherwise each part would cost
-   * about as much as the whole.
-   */
-  readonly dividesChanges: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
   /**

@@ -12,10 +12,7 @@ function small(number: number): Row {
 }
 
 /** A world in which everything there is is in the kernel, and what its syncs acknowledge. */
-async function startedWith(
-  settings: ReturnType<typeof planSettings>,
-  ...rows: readonly Row[]
-): Promise<{
+async function started(...rows: readonly Row[]): Promise<{
   readonly made: ReturnType<typeof world>;
   /** Of IPv4: how long each commit took. */
   readonly commits: number[][];
@@ -23,7 +20,7 @@ async function startedWith(
   readonly run: (full?: boolean) => Promise<readonly string[]>;
 }> {
   const commits: number[][] = [];
-  const made = world(settings, {
+  const made = world(planSettings(), {
     acknowledged: ({ report, changes }: AcknowledgedSync) => {
       if (report.family === 'IPv4') commits.push(changes.commits.map((at) => made.clock.now() - at));
     },
@@ -41,10 +38,6 @@ async function startedWith(
     return [...new Set(names)].sort();
   };
   return { made, commits, run };
-}
-
-function started(...rows: readonly Row[]): ReturnType<typeof startedWith> {
-  return startedWith(planSettings(), ...rows);
 }
 
 t.test('a small change passes large ones that wait, and these have their turn one after the other', async (t) => {
@@ -78,13 +71,6 @@ t.test('a small change passes large ones that wait, and these have their turn on
   t.same([progress.pendingServices, progress.pendingSlices, progress.waitingSince], [0, 0, null]);
   const { counts } = cycle.planner.tables.IPv4;
   t.same(counts, { services: 6, frontends: 63, endpoints: 60_000 });
-});
-
-t.test('where each part would cost what all of it does, a change is whole', async (t) => {
-  const settings = planSettings();
-  const { made, run } = await startedWith({ ...settings, traits: { ...settings.traits, dividesChanges: false } });
-  for (const number of [0, 1, 2]) made.upsert(...large(number));
-  t.same(await run(), ['large-0', 'large-1', 'large-2']);
 });
 
 t.test('Services that go are divided as well', async (t) => {

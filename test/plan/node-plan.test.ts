@@ -84,7 +84,6 @@ t.test('SV-32, SV-35: node ports on loopback', (t) => {
           guardsServiceAddresses: false,
           prefersLocal: false,
           retriesAttempts: 'none',
-          dividesChanges: true,
           servesLocalhost: true,
           balancesOnly: false,
         },

@@ -74,9 +74,10 @@ export abstract class FamilyRig<Kernel, Process extends FamilyDataplane> {
   async difference(): Promise<readonly string[]> {
     const plan = printTable(this.table);
     const dump = await this.dataplane.dump(this.table);
+    const [dumped, planned] = [new Set(dump), new Set(plan)];
     return [
-      ...dump.filter((line) => !plan.includes(line)).map((line) => `+ ${line}`),
-      ...plan.filter((line) => !dump.includes(line)).map((line) => `- ${line}`),
+      ...dump.filter((line) => !planned.has(line)).map((line) => `+ ${line}`),
+      ...plan.filter((line) => !dumped.has(line)).map((line) => `- ${line}`),
     ];
   }
 }

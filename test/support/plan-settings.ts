@@ -9,7 +9,6 @@ export const PLAIN_TRAITS: ModeTraits = {
   guardsServiceAddresses: false,
   prefersLocal: false,
   retriesAttempts: 'none',
-  dividesChanges: true,
   servesLocalhost: false,
   balancesOnly: false,
 };

@@ -7,7 +7,7 @@ import { refusedTable } from '../xtables/failure.js';
 import { chainOperation, deleteOperation, nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, type Chain, type ChainId } from '../xtables/rules.js';
 import type { Tables } from '../xtables/tables.js';
-import { CHAIN, DIVISION, hashIn, TRIAL } from './names.js';
+import { CHAIN, hashIn, isFirewallChain, TRIAL } from './names.js';
 import type { Ruleset } from './ruleset.js';
 
 /** The content of streams that the kernel took. */
@@ -159,7 +159,7 @@ export class ChainWriter {
 }
 
 function isFirewall(id: ChainId): boolean {
-  return tableOf(id) === 'filter' && nameOf(id).startsWith(DIVISION.proxyFirewall);
+  return tableOf(id) === 'filter' && isFirewallChain(nameOf(id));
 }
 
 function leadsToFirewall(operation: IptablesOperation): boolean {

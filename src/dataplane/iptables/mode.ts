@@ -10,7 +10,6 @@ export const IPTABLES = defineMode({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     retriesAttempts: 'without-affinity',
-    dividesChanges: false,
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
     balancesOnly: false,

@@ -43,6 +43,26 @@ export const DIVISION = {
   retryNodePorts: CHAIN.retryNodePorts,
 } as const;
 
+/**
+ * Beginnings of the names of the chains that divide the ends of these further. With {@link hash16} behind them they have the
+ * 28 characters that the kernel takes.
+ */
+export const DEEPER = {
+  services: `${DIVISION.services}-`,
+  hairpin: 'KUBE-SVC-HP-',
+  filterServices: 'KUBE-REF-SV-',
+  external: 'KUBE-REF-EX-',
+  proxyFirewall: 'KUBE-REF-FW-',
+  retry: { TCP: 'KUBE-RETRY-T', UDP: 'KUBE-RETRY-U' },
+} as const;
+
+const HASH_LENGTH = 16;
+
+/** Whether a chain divides another at the end of a branch. @param prefix as in {@link DEEPER}. */
+export function isDeeper(chain: string, prefix: string): boolean {
+  return chain.startsWith(prefix) && chain.length === prefix.length + HASH_LENGTH;
+}
+
 /** Prefixes of the names of chains whose rules show which frontends there are. */
 export const DISPATCH_PREFIXES: readonly string[] = [
   CHAIN.services,
@@ -52,10 +72,13 @@ export const DISPATCH_PREFIXES: readonly string[] = [
   CHAIN.proxyFirewall,
   DIVISION.services,
   DIVISION.nodePorts,
+  DEEPER.filterServices,
+  DEEPER.external,
+  DEEPER.proxyFirewall,
 ];
 
 const SERVICE_CHAIN = /^KUBE-(SVC|SVL|FW|EXT|SEP|XLB)-/;
-const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)(-|$)/;
+const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL|REF)(-|$)/;
 const RAW_CHAIN = /^KUBE-RETRY(-|$)/;
 const FIXED_FILTER: readonly string[] = [CHAIN.forward, PROBE_CHAIN];
 const FIXED_NAT: readonly string[] = [CHAIN.services, CHAIN.nodePorts, CHAIN.postrouting, CHAIN.markMasquerade];
@@ -78,6 +101,11 @@ const HOOKED: ReadonlySet<string> = new Set([
   CHAIN.postrouting,
   CHAIN.retry,
 ]);
+
+/** Whether a chain of filter is, or divides, {@link CHAIN.proxyFirewall}. */
+export function isFirewallChain(chain: string): boolean {
+  return chain.startsWith(DIVISION.proxyFirewall) || isDeeper(chain, DEEPER.proxyFirewall);
+}
 
 /** The names of our timeout policies: protocol and family, and seconds. */
 export const POLICY_NAME = /^K([tuTU])([0-9]{2})$/;
@@ -117,7 +145,7 @@ export function clientList(servicePort: string, protocol: Protocol, endpoint: st
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
 /** The first 16 characters of the base32 form (RFC 4648) of the text's SHA-256. */
-function hash16(text: string): string {
+export function hash16(text: string): string {
   const digest = createHash('sha256').update(text).digest();
   let bits = 0n;
   for (const byte of digest.subarray(0, 10)) bits = (bits << 8n) | BigInt(byte);

@@ -1,6 +1,6 @@
 import type { RetryTimes } from '../../base/conntrack-timeouts.js';
 import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
-import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } from '../../base/ip.js';
+import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
@@ -14,7 +14,7 @@ import type {
   Shares,
 } from '../../plan/types.js';
 import { ListedRules, type ParsedRule } from '../xtables/listing.js';
-import { CHAIN, DIVISION } from './names.js';
+import { CHAIN, DEEPER, DIVISION, isDeeper } from './names.js';
 import { RETRY_PROTOCOLS } from './policy-names.js';
 import { retrySecondsFor } from './retry.js';
 
@@ -53,6 +53,9 @@ interface Endpoints {
   readonly affinitySeconds: number | null;
 }
 
+/** Beginnings of the names of the chains that divide one: see {@link divides}. */
+type Division = readonly [division: string, deeper: string | null];
+
 type Treatment = Pick<
   FrontendPlan,
   'endpoints' | 'localEndpoints' | 'balance' | 'masquerade' | 'affinitySeconds' | 'sourceRanges'
@@ -62,6 +65,8 @@ class Reader {
   private readonly frontends = new Map<FrontendKey, FrontendPlan>();
   private readonly refusals = new Map<FrontendKey, FrontendPlan>();
   private readonly hairpin = new Set<IPAddress>();
+  /** Sources with a refusal of their own, of each frontend. */
+  private readonly refusedSources = new Map<FrontendKey, Set<IPPrefix>>();
   /** The timeout policy of each frontend's flows. */
   private readonly policies = new Map<FrontendKey, string>();
 
@@ -73,15 +78,16 @@ class Reader {
 
   read(): HeldRules {
     for (const protocol of RETRY_PROTOCOLS) {
-      this.readPolicies(CHAIN.retryOf[protocol], DIVISION.retry[protocol], false);
-      this.readPolicies(CHAIN.retryNodePorts[protocol], DIVISION.retryNodePorts[protocol], true);
+      this.readPolicies(CHAIN.retryOf[protocol], [DIVISION.retry[protocol], DEEPER.retry[protocol]], false);
+      this.readPolicies(CHAIN.retryNodePorts[protocol], [DIVISION.retryNodePorts[protocol], null], true);
     }
     this.readForwarded(CHAIN.services, false);
     this.readForwarded(CHAIN.nodePorts, true);
-    this.readRefused(CHAIN.services, DIVISION.filterServices, 'ClusterIP');
-    this.readRefused(CHAIN.external, DIVISION.external, 'LoadBalancer');
-    this.readRefused(CHAIN.externalNodePorts, DIVISION.externalNodePorts, 'NodePort');
-    this.readRefused(CHAIN.proxyFirewall, DIVISION.proxyFirewall, 'LoadBalancer');
+    this.readRefused(CHAIN.services, [DIVISION.filterServices, DEEPER.filterServices], 'ClusterIP');
+    this.readRefused(CHAIN.external, [DIVISION.external, DEEPER.external], 'LoadBalancer');
+    this.readRefused(CHAIN.externalNodePorts, [DIVISION.externalNodePorts, null], 'NodePort');
+    this.readRefused(CHAIN.proxyFirewall, [DIVISION.proxyFirewall, DEEPER.proxyFirewall], 'LoadBalancer');
+    this.addSourceRanges();
     this.readHairpin(CHAIN.hairpin);
     const { frontends, refusals, hairpin: hairpinAddresses } = this;
     return { frontends, refusals, hairpinAddresses, healthChecks: this.healthChecks() };
@@ -101,20 +107,21 @@ class Reader {
     this.frontends.set(key, { ...this.common(key, rule, kind), servicePort, whenEmpty: 'reject', ...treatment });
   }
 
-  private readPolicies(chain: string, division: string, isNodePort: boolean): void {
+  private readPolicies(chain: string, division: Division, isNodePort: boolean): void {
     for (const rule of this.rules.of('raw', chain)) {
       const key = frontendIn(rule, isNodePort);
       if (key !== null && rule.timeout !== null) this.policies.set(key, rule.timeout);
-      else if (rule.target !== null && divides(rule.target, division))
+      else if (rule.target !== null && divides(rule.target, ...division))
         this.readPolicies(rule.target, division, isNodePort);
     }
   }
 
-  private readRefused(chain: string, division: string, kind: FrontendKind): void {
+  private readRefused(chain: string, division: Division, kind: FrontendKind): void {
     for (const rule of this.rules.of('filter', chain)) {
       const key = frontendIn(rule, kind === 'NodePort');
-      if (key !== null) this.addRefusal(key, rule, kind);
-      else if (rule.target !== null && divides(rule.target, division)) this.readRefused(rule.target, division, kind);
+      // Such a chain may have all rules of one frontend.
+      if (rule.target !== null && divides(rule.target, ...division)) this.readRefused(rule.target, division, kind);
+      else if (key !== null) this.addRefusal(key, rule, kind);
     }
   }
 
@@ -137,10 +144,20 @@ class Reader {
     };
     for (const held of [this.frontends, this.refusals]) {
       const base = held.get(key) ?? unknown;
-      const ranges = source === null ? base.sourceRanges : [...new Set([...(base.sourceRanges ?? []), source])];
+      const sourceRanges = source === null ? base.sourceRanges : (base.sourceRanges ?? []);
       const whenEmpty = isOthers ? base.whenEmpty : rule.target === 'DROP' ? 'drop' : 'reject';
-      held.set(key, { ...base, whenEmpty, sourceRanges: ranges });
+      held.set(key, { ...base, whenEmpty, sourceRanges });
     }
+    if (source !== null) this.refusedSources.set(key, (this.refusedSources.get(key) ?? new Set()).add(source));
+  }
+
+  private addSourceRanges(): void {
+    for (const held of [this.frontends, this.refusals])
+      for (const [key, sources] of this.refusedSources) {
+        const plan = held.get(key);
+        if (plan !== undefined)
+          held.set(key, { ...plan, sourceRanges: [...new Set([...(plan.sourceRanges ?? []), ...sources])] });
+      }
   }
 
   private common(
@@ -230,7 +247,7 @@ class Reader {
     for (const { source, target } of this.rules.of('nat', chain)) {
       const address = hostAddress(source);
       if (address !== null) this.hairpin.add(address);
-      else if (target !== null && divides(target, DIVISION.hairpin)) this.readHairpin(target);
+      else if (target !== null && divides(target, DIVISION.hairpin, DEEPER.hairpin)) this.readHairpin(target);
     }
   }
 
@@ -265,8 +282,9 @@ export function frontendIn(rule: ParsedRule, isNodePort: boolean): FrontendKey |
   return address === null ? null : frontendKey(address, Number(rule.port), protocol);
 }
 
-function divides(target: string, division: string): boolean {
-  return target.startsWith(`${division}-`);
+/** Whether a chain divides another. @param division as in {@link DIVISION}. @param deeper as in {@link DEEPER}. */
+function divides(target: string, division: string, deeper: string | null = null): boolean {
+  return target.startsWith(`${division}-`) || (deeper !== null && isDeeper(target, deeper));
 }
 
 function describe(

@@ -5,8 +5,8 @@ import type { TimeoutPolicy } from '../../native/contract.js';
 import { retryOf } from '../../plan/retry.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
 import { fixedChain } from '../xtables/masquerade.js';
-import { hostText, protocolWord, type Chain } from '../xtables/rules.js';
-import { hasEndpoints } from './service-chains.js';
+import type { Chain } from '../xtables/rules.js';
+import { frontendMatch, hasEndpoints } from './service-chains.js';
 import { CHAIN, POLICY_NAME } from './names.js';
 import { policyName, secondsNamed } from './policy-names.js';
 
@@ -52,10 +52,7 @@ export function hasRetries(node: Pick<NodePlan, 'retryTimes'>, frontends: Iterab
 export function retryRules(frontend: FrontendPlan, { retryTimes }: Pick<NodePlan, 'retryTimes'>): readonly string[] {
   const policy = policyOf(frontend, retryTimes);
   if (policy === null) return [];
-  const { address, protocol, port } = frontend;
-  const word = protocolWord(protocol);
-  const destination = address === null ? '' : `-d ${hostText(address)} `;
-  return [`${destination}-p ${word} -m ${word} --dport ${port} ${usePolicy(policy)}`];
+  return [`${frontendMatch(frontend)} ${usePolicy(policy)}`];
 }
 
 export function usePolicy(policy: string): string {

@@ -1,6 +1,6 @@
 import { parseRule } from '../xtables/listing.js';
 import { RefusedByRules, type Refusal, type RefusedByRulesParts } from '../xtables/refused-by-rules.js';
-import { CHAIN, DIVISION } from './names.js';
+import { CHAIN, isFirewallChain } from './names.js';
 import { frontendIn } from './read-back.js';
 
 /** The refusals by rules of filter. */
@@ -15,6 +15,6 @@ function refusalIn(chain: string, text: string): Refusal | null {
   if (frontend === null) return null;
   if (rule.target === 'REJECT') return { frontend, verdict: 'refused', reason: 'no-endpoints' };
   if (rule.target !== 'DROP') return null;
-  const isOfOthers = chain.startsWith(DIVISION.proxyFirewall) && rule.source === null;
+  const isOfOthers = isFirewallChain(chain) && rule.source === null;
   return { frontend, verdict: 'dropped', reason: isOfOthers ? 'source-range' : 'no-local-endpoints' };
 }

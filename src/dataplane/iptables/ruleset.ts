@@ -5,13 +5,23 @@ import { MASQUERADE } from '../xtables/masquerade.js';
 import { nodePortRules } from '../xtables/node-ports.js';
 import { nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xtables/rules.js';
-import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
+import {
+  addressBranches,
+  addressDepths,
+  Dispatch,
+  frontendDepths,
+  portBranches,
+  type Branch,
+  type DispatchOptions,
+} from './dispatch.js';
 import { fixedChains, type ModeSettings } from './fixed-chains.js';
-import { CHAIN, DIVISION, hashIn } from './names.js';
+import type { Depths } from './leaf.js';
+import { CHAIN, DEEPER, DIVISION, hashIn } from './names.js';
 import { RETRY_PROTOCOLS, type RetryProtocol } from './policy-names.js';
 import { policyOf, retryRules } from './retry.js';
 import {
   dispatchRules,
+  frontendMatch,
   hasEndpoints,
   refusalChain,
   refusalRules,
@@ -59,24 +69,31 @@ export class Ruleset {
     private readonly view: TableView,
     private readonly settings: () => ModeSettings,
   ) {
-    const frontends = (options: Pick<DispatchOptions, 'table' | 'chain' | 'division'>, tail = NOTHING) => {
+    const frontends = (
+      options: Pick<DispatchOptions, 'table' | 'chain' | 'division'>,
+      deeper: string,
+      tail = NOTHING,
+    ) => {
       const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options, key);
-      return new Dispatch({ ...options, branches: frontendBranches, rules, tail });
+      return new Dispatch({ ...options, branches: frontendBranches, depths: this.depths(deeper), rules, tail });
     };
     const nodePorts = (options: Pick<DispatchOptions, 'table' | 'chain' | 'division'>) => {
       const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options, key);
-      return new Dispatch({ ...options, branches: portBranches, rules, tail: NOTHING });
+      return new Dispatch({ ...options, branches: portBranches, depths: null, rules, tail: NOTHING });
     };
-    const { services, external, proxyFirewall, nodePorts: nodePortChain, externalNodePorts } = CHAIN;
+    const { services, external, nodePorts: nodePortChain, externalNodePorts } = CHAIN;
     this.addresses = {
-      nat: frontends({ table: 'nat', chain: services, division: DIVISION.services }, () =>
+      nat: frontends({ table: 'nat', chain: services, division: DIVISION.services }, DEEPER.services, () =>
         this.nodePortTail(nodePortChain, NODE_PORT_COMMENT),
       ),
-      refused: frontends({ table: 'filter', chain: services, division: DIVISION.filterServices }),
-      external: frontends({ table: 'filter', chain: external, division: DIVISION.external }, () =>
+      refused: frontends(
+        { table: 'filter', chain: services, division: DIVISION.filterServices },
+        DEEPER.filterServices,
+      ),
+      external: frontends({ table: 'filter', chain: external, division: DIVISION.external }, DEEPER.external, () =>
         this.nodePortTail(externalNodePorts, NODE_PORT_REFUSAL_COMMENT),
       ),
-      firewall: frontends({ table: 'filter', chain: proxyFirewall, division: DIVISION.proxyFirewall }),
+      firewall: this.firewall(),
     };
     this.ports = {
       nat: nodePorts({ table: 'nat', chain: nodePortChain, division: DIVISION.nodePorts }),
@@ -89,6 +106,7 @@ export class Ruleset {
       division: DIVISION.hairpin,
       tail: NOTHING,
       branches: (item) => branchesOf(parseAddress(item)),
+      depths: addressDepths(DEEPER.hairpin, parseAddress),
       rules: (item) => hairpinRules(parseAddress(item)),
     });
     this.health = new Dispatch({
@@ -97,6 +115,7 @@ export class Ruleset {
       division: DIVISION.healthChecks,
       tail: NOTHING,
       branches: portBranches,
+      depths: null,
       rules: (key) => this.healthRules(key),
     });
   }
@@ -295,6 +314,26 @@ export class Ruleset {
     if (ports.isEmpty !== isEmpty) addresses.touchEntry();
   }
 
+  private depths(prefix: string): Depths {
+    return frontendDepths(prefix, (key) => this.shown.get(key)?.plan.servicePort.split(':')[0] ?? '');
+  }
+
+  private firewall(): Dispatch {
+    const options = { table: 'filter', chain: CHAIN.proxyFirewall, division: DIVISION.proxyFirewall } as const;
+    return new Dispatch({
+      ...options,
+      branches: frontendBranches,
+      depths: this.depths(DEEPER.proxyFirewall),
+      tail: NOTHING,
+      rules: (key) => this.frontendRules(options, key),
+      long: {
+        has: (key) => this.frontendRules(options, key).length > FEW_RULES,
+        match: (key) => frontendMatch(parseFrontendKey(key)),
+        prefix: DEEPER.proxyFirewall,
+      },
+    });
+  }
+
   private retriesOf(protocol: RetryProtocol): { readonly addresses: Dispatch; readonly ports: Dispatch } {
     const rules = (key: FrontendKey): readonly string[] => {
       const plan = this.shown.get(key)?.plan;
@@ -307,6 +346,7 @@ export class Ruleset {
       chain: retryNodePorts[protocol],
       division: DIVISION.retryNodePorts[protocol],
       branches: portBranches,
+      depths: null,
       rules,
       tail: NOTHING,
       exists,
@@ -318,6 +358,7 @@ export class Ruleset {
       chain: entries[protocol],
       division: DIVISION.retry[protocol],
       branches: frontendBranches,
+      depths: this.depths(DEEPER.retry[protocol]),
       rules,
       tail,
       exists,
@@ -392,6 +433,8 @@ function hairpinRules(address: IPAddress | null): readonly string[] {
   return address === null ? [] : [`-s ${hostText(address)} -d ${hostText(address)} -j ${MASQUERADE}`];
 }
 
+/** So many rules for one frontend stand among those of others: a rule for each of two ranges of sources, and one for the rest. */
+const FEW_RULES = 3;
 const NOTHING = (): readonly string[] => [];
 const NODE_PORT_COMMENT = 'kubernetes service nodeports; NOTE: this must be the last rule in this chain';
 const RETRY_NODE_PORT_COMMENT = 'kubernetes service nodeports: unanswered attempts';

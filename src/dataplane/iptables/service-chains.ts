@@ -1,6 +1,6 @@
 import type { EndpointList } from '../../base/endpoint-list.js';
 import { isUniform, type FrontendPlan, type NodePlan } from '../../plan/types.js';
-import { commentMatch, hostText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
+import { commentMatch, hostText, prefixText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
 import { CHAIN, serviceHash } from './names.js';
 import { spreadChains } from './spread.js';
 
@@ -83,7 +83,7 @@ export function serviceChains(group: ServiceGroup): readonly Chain[] {
   chains.push(make(names.external, externalRules(external, names, node)));
   const restricted = group.frontends.find(({ sourceRanges }) => sourceRanges !== null);
   if (restricted?.sourceRanges) {
-    const admit = restricted.sourceRanges.map((range) => `-s ${range} -j ${names.external}`);
+    const admit = restricted.sourceRanges.map((range) => `-s ${prefixText(range)} -j ${names.external}`);
     chains.push(make(names.sources, admit));
   }
   return chains;
@@ -184,7 +184,7 @@ export function refusalRules(frontend: FrontendPlan): readonly string[] {
   if (sourceRanges === null) return verdict;
   const others = `${servicePort} traffic not accepted by ${chainNames(serviceHash(servicePort, protocol)).sources}`;
   return [
-    ...sourceRanges.flatMap((range) => verdict.map((rule) => `-s ${range} ${rule}`)),
+    ...sourceRanges.flatMap((range) => verdict.map((rule) => `-s ${prefixText(range)} ${rule}`)),
     `${toFrontend(frontend, others)} -j DROP`,
   ];
 }
@@ -199,6 +199,17 @@ function refusal(frontend: FrontendPlan): string {
 function rejection({ protocol, family }: FrontendPlan): string {
   if (protocol === 'TCP') return 'REJECT --reject-with tcp-reset';
   return `REJECT --reject-with ${family === 'IPv4' ? 'icmp' : 'icmp6'}-port-unreachable`;
+}
+
+/** The match of packets to a frontend without a comment. */
+export function frontendMatch({
+  address,
+  protocol,
+  port,
+}: Pick<FrontendPlan, 'address' | 'protocol' | 'port'>): string {
+  const word = protocolWord(protocol);
+  const destination = address === null ? '' : `-d ${hostText(address)} `;
+  return `${destination}-p ${word} -m ${word} --dport ${port}`;
 }
 
 /** The match of packets to a frontend, with a comment; node ports are selected by their port alone. */

@@ -25,7 +25,6 @@ export const IPVS = defineMode({
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
     retriesAttempts: 'none',
-    dividesChanges: true,
     prefersLocal: true,
     servesLocalhost: false,
     balancesOnly: false,

@@ -10,7 +10,7 @@ import {
 } from '../xtables/hooks.js';
 import { fixedChain, MASQUERADE, masqueradeChains, unmarkedMatch } from '../xtables/masquerade.js';
 import { LOOPBACK, nodePortRules } from '../xtables/node-ports.js';
-import { commentMatch, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
+import { commentMatch, prefixText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
 import { CHAIN, counterName, setName, type CounterRole, type SetRole } from './names.js';
 
 /**
@@ -213,7 +213,10 @@ function notAdmitted(restricted: Iterable<FrontendPlan>): readonly string[] {
     if (address === null || sourceRanges === null) return [];
     const to = `-p ${protocolWord(protocol)} -m conntrack --ctstate NEW --ctorigdst ${address} --ctorigdstport ${port}`;
     const comment = commentMatch(`${servicePort} traffic not accepted`);
-    const lines = [...sourceRanges.map((range) => `-s ${range} ${to} -j RETURN`), `${to} ${comment} -j DROP`];
+    const lines = [
+      ...sourceRanges.map((range) => `-s ${prefixText(range)} ${to} -j RETURN`),
+      `${to} ${comment} -j DROP`,
+    ];
     return [{ key, lines }];
   });
   rules.sort((one, other) => (one.key < other.key ? -1 : 1));

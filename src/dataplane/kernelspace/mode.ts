@@ -12,7 +12,6 @@ export const KERNELSPACE = defineMode({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     retriesAttempts: 'none',
-    dividesChanges: true,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: true,

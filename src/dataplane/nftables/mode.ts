@@ -9,7 +9,6 @@ export const NFTABLES = defineMode({
     guardsClusterAddresses: true,
     guardsServiceAddresses: false,
     retriesAttempts: 'all',
-    dividesChanges: true,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: false,

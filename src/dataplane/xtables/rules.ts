@@ -1,4 +1,11 @@
-import { addressLength, familyOf, type IPAddress } from '../../base/ip.js';
+import {
+  addressFromBytes,
+  addressLength,
+  familyOf,
+  parseAddressBytes,
+  type IPAddress,
+  type IPPrefix,
+} from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
 import type { LocalDetector } from '../../plan/types.js';
@@ -36,9 +43,29 @@ export function protocolWord(protocol: Protocol): 'tcp' | 'udp' | 'sctp' {
 
 const PROTOCOL_WORDS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
 
+/**
+ * An address as iptables-save prints it: as C libraries do, the last 32 bits of IPv6 as IPv4 if all before them are zero and
+ * they need more than 16.
+ */
+export function addressText(address: IPAddress): string {
+  return spelled(address);
+}
+
+/** The same of a prefix. */
+export function prefixText(prefix: IPPrefix): string {
+  const slash = prefix.indexOf('/');
+  return `${spelled(prefix.slice(0, slash))}${prefix.slice(slash)}`;
+}
+
+function spelled(address: string): string {
+  const bytes = address.startsWith('::') ? parseAddressBytes(address) : null;
+  if (bytes === null || bytes.subarray(0, 12).some((byte) => byte !== 0)) return address;
+  return bytes[12] === 0 && bytes[13] === 0 ? address : `::${addressFromBytes(bytes.subarray(12))}`;
+}
+
 /** An address as the only one of its prefix, as iptables-save prints it. */
 export function hostText(address: IPAddress): string {
-  return `${address}/${addressLength(familyOf(address)) * 8}`;
+  return `${addressText(address)}/${addressLength(familyOf(address)) * 8}`;
 }
 
 /** The kernel holds 255 bytes of comment and a terminating zero. */

@@ -361,7 +361,6 @@ t.test('loopback is closed and opened again, and there is always a guard', async
     guardsServiceAddresses: false,
     prefersLocal: false,
     retriesAttempts: 'without-affinity' as const,
-    dividesChanges: false,
     servesLocalhost: false,
     balancesOnly: false,
   };

@@ -199,7 +199,6 @@ t.test('node port addresses', async (t) => {
       guardsServiceAddresses: false,
       prefersLocal: false,
       retriesAttempts: 'without-affinity' as const,
-      dividesChanges: false,
       servesLocalhost,
       balancesOnly: false,
     };

@@ -24,7 +24,6 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     retriesAttempts: 'without-affinity',
-    dividesChanges: false,
     servesLocalhost: true,
     balancesOnly: false,
     shares: 'weights',

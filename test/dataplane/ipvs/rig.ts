@@ -19,7 +19,6 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: true,
     prefersLocal: true,
     retriesAttempts: 'none',
-    dividesChanges: true,
     servesLocalhost: false,
     balancesOnly: false,
     shares: 'schedulers',

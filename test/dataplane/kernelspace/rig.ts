@@ -20,7 +20,6 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     retriesAttempts: 'none',
-    dividesChanges: true,
     servesLocalhost: false,
     balancesOnly: true,
     endpointLimits: { internal: 64, external: 64 },

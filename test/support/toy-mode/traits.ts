@@ -6,7 +6,6 @@ export const TOY_TRAITS: ModeTraits = {
   guardsServiceAddresses: false,
   prefersLocal: false,
   retriesAttempts: 'none',
-  dividesChanges: true,
   servesLocalhost: false,
   balancesOnly: false,
 };
