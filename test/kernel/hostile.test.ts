@@ -89,13 +89,17 @@ const CROWD: readonly Manifest[] = [
   endpointSlice('port-crowd', [{ address: ADDRESSES['pod-a'].IPv4 }], ports(1000)),
 ];
 
-/** A Service without endpoints that admits many ranges of sources. */
+/**
+ * A Service without endpoints that admits many ranges of sources. With 5,000 in mode nftables, another change waited for 2.5 s when it went on a busy
+ * machine.
+ */
+const RANGE_COUNT = labMode().startsWith('iptables') ? 5000 : 1000;
 const RANGES: readonly Manifest[] = [
   service('ranges', {
     clusterIPs: [IPV4.clusterIP(61)],
     ports: ports(3),
     loadBalancerIPs: [ADDRESSES['pod-a'].IPv4.replace(/^\d+/, '203')],
-    sourceRanges: Array.from({ length: 5000 }, (_, index) => `198.${index >> 8}.${index & 255}.0/24`),
+    sourceRanges: Array.from({ length: RANGE_COUNT }, (_, index) => `198.${index >> 8}.${index & 255}.0/24`),
   }),
 ];
 
