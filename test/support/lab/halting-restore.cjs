@@ -18,7 +18,8 @@ for (const input of tables) {
     while (existsSync(hold)) Atomics.wait(nothing, 0, 0, 10);
   }
   const { status } = spawnSync(program, words, {
-    ...{ input, stdio: ['pipe', 'inherit', 'inherit'] },
+    input,
+    stdio: ['pipe', 'inherit', 'inherit'],
     env: { ...process.env, PATH: PATH.join(':') },
   });
   if (status !== 0) process.exit(status ?? 1);
