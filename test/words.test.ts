@@ -8,6 +8,7 @@ import { projectFile } from './support/lab/agent.js';
 const ROOT = projectFile('.');
 const COLUMNS = 120;
 const WORDS = 25;
+const CELL = 30;
 
 /** Terms of this project's past, in place of which the field has a word. */
 const TERMS: Readonly<Record<string, RegExp>> = {
@@ -26,6 +27,7 @@ const TERMS: Readonly<Record<string, RegExp>> = {
 };
 
 const BUDGET = {
+  cells: 65,
   lines: 0,
   terms: 0,
   sentences: 0,
@@ -123,6 +125,22 @@ t.test('Sentences have at most 25 words', (t) => {
       .map((words) => `${at}: ${words} words`),
   );
   holds(t, found, BUDGET.sentences);
+  t.end();
+});
+
+t.test('Cells of tables have at most 30 words', (t) => {
+  const found = lines({ tables: true })
+    .filter(({ text }) => /^\s*\|/.test(text))
+    .flatMap(({ at, text }) =>
+      text
+        .replaceAll(/`[^`]*`/g, 'code')
+        .replaceAll(/\]\([^)]*\)/g, ']')
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim().split(/\s+/).length)
+        .filter((words) => words > CELL)
+        .map((words) => `${at}: ${words} words`),
+    );
+  holds(t, found, BUDGET.cells);
   t.end();
 });
 
