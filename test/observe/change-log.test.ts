@@ -159,7 +159,13 @@ t.test('an external change has a line of its own: by whom, how much, repaired in
   const [, sync, change] = lines();
   t.match(sync, { trail: 'kernel', family: 'IPv6', repairs: ['chain a was lost', 'chain b was lost'] });
   t.strictSame(change, {
-    ...{ trail: 'external-change', time: '1970-01-01T00:00:00.000Z', node: 'worker-1', mode: 'a mode' },
-    ...{ family: 'IPv6', process: 'nft[9950]', seconds: 0.003, differences: 2 },
+    trail: 'external-change',
+    time: '1970-01-01T00:00:00.000Z',
+    node: 'worker-1',
+    mode: 'a mode',
+    family: 'IPv6',
+    process: 'nft[9950]',
+    seconds: 0.003,
+    differences: 2,
   });
 });

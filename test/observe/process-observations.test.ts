@@ -4,8 +4,13 @@ import type { SourceState } from '../../src/observe/metrics.js';
 import { observeProcess, type ProcessFacts } from '../../src/observe/process-observations.js';
 
 const SERVICES: SourceState = {
-  ...{ source: 'services', synced: true, sinceLastEventMs: 2000, failures: {} },
-  ...{ trouble: null, isWatched: true, received: 3 },
+  source: 'services',
+  synced: true,
+  sinceLastEventMs: 2000,
+  failures: {},
+  trouble: null,
+  isWatched: true,
+  received: 3,
 };
 const WELL: ProcessFacts = {
   uptimeMs: 60_000,
@@ -32,7 +37,9 @@ t.test('each kind of answer of the API server has its remedy; resources with one
     const sources = ['services', 'endpointslices'].map((source) => ({ ...SERVICES, source, trouble }));
     t.match(observeProcess({ ...WELL, sources }), [
       {
-        ...{ kind: 'api-server', severity: 'warning', remedy },
+        kind: 'api-server',
+        severity: 'warning',
+        remedy,
         text: `services, endpointslices cannot be read from the API server, what was read before stays: ${trouble}`,
       },
     ]);
