@@ -1,7 +1,7 @@
 import t from 'tap';
 import { Backoff } from '../../src/base/backoff.js';
 
-t.test('each delay is longer, up to the longest, until it is over', (t) => {
+t.test('backoff delays grow up to the maximum, and start again after a reset', (t) => {
   const backoff = new Backoff({ initialMs: 100, maxMs: 500, factor: 2 }, () => 0);
   const next = (): number => backoff.next();
   t.same([next(), next(), next(), next(), next()], [100, 200, 400, 500, 500]);
@@ -13,7 +13,7 @@ t.test('each delay is longer, up to the longest, until it is over', (t) => {
   t.end();
 });
 
-t.test('chance takes off as much as was said, a fifth when nothing was', (t) => {
+t.test('backoff jitter takes off the configured fraction, a fifth by default', (t) => {
   const options = { initialMs: 100, maxMs: 500, factor: 2 };
   t.equal(new Backoff(options, () => 0.5).next(), 90);
   t.equal(new Backoff({ ...options, jitter: 0.5 }, () => 0.5).next(), 75);

@@ -4,7 +4,7 @@ import { FakeClock } from '../support/fake-clock.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-t.test('a time that has come calls back in the next turn, not in this one', async (t) => {
+t.test('callAt() with a past time calls back in the next turn of the event loop, not in this one', async (t) => {
   let calls = 0;
   systemClock.callAt(systemClock.now() - 5, () => calls++);
   await Promise.resolve();
@@ -14,7 +14,7 @@ t.test('a time that has come calls back in the next turn, not in this one', asyn
   t.equal(calls, 1);
 });
 
-t.test('never early, for fractions of a millisecond too', async (t) => {
+t.test('callAt() never calls early, even by fractions of a millisecond', async (t) => {
   for (const delay of [0.3, 1.5, 3]) {
     const due = systemClock.now() + delay;
     await new Promise<void>((resolve) => {
@@ -24,7 +24,7 @@ t.test('never early, for fractions of a millisecond too', async (t) => {
   }
 });
 
-t.test('cancelled calls do not come, and a far time is not now', async (t) => {
+t.test('callAt() does not call after a cancellation, nor early for a time centuries away', async (t) => {
   const calls: string[] = [];
   const warnings: Error[] = [];
   const onWarning = (warning: Error): void => void warnings.push(warning);
@@ -39,7 +39,7 @@ t.test('cancelled calls do not come, and a far time is not now', async (t) => {
   cancel();
 });
 
-t.test('once it is stopped nobody is called back, whether they asked before or after', async (t) => {
+t.test('a stopped clock calls nothing back, whether it was requested before or after', async (t) => {
   const fake = new FakeClock();
   const clock = new StoppableClock(fake);
   const calls: string[] = [];

@@ -32,7 +32,7 @@ t.test('packed endpoint lists read back as they were', (t) => {
   t.end();
 });
 
-t.test('the layout: address, then port, in network order', (t) => {
+t.test('a packed endpoint is its address, then its port, in network order', (t) => {
   const list = EndpointList.of('IPv4', [{ address: address('10.0.0.1'), port: 0x1f90 }]);
   t.same(list.packed, Uint8Array.of(10, 0, 0, 1, 0x1f, 0x90));
   const six = EndpointList.of('IPv6', [{ address: address('fd00::1'), port: 443 }]);
@@ -41,7 +41,7 @@ t.test('the layout: address, then port, in network order', (t) => {
   t.end();
 });
 
-t.test('equality is of family, order and bytes', (t) => {
+t.test('endpoint lists are equal by family, order and bytes', (t) => {
   const one = { address: address('10.0.0.1'), port: 80 };
   const two = { address: address('10.0.0.2'), port: 80 };
   const list = EndpointList.of('IPv4', [one, two]);
@@ -54,7 +54,7 @@ t.test('equality is of family, order and bytes', (t) => {
   t.end();
 });
 
-t.test('a list packed inside a larger buffer', (t) => {
+t.test('an endpoint list can be read inside a larger buffer', (t) => {
   const buffer = Uint8Array.of(99, 10, 0, 0, 1, 0, 80, 10, 0, 0, 2, 0, 81, 99);
   const list = new EndpointList('IPv4', buffer.subarray(1, 13));
   t.same(list.toStrings(), ['10.0.0.1:80', '10.0.0.2:81']);
@@ -62,7 +62,7 @@ t.test('a list packed inside a larger buffer', (t) => {
   t.end();
 });
 
-t.test('refuses bytes that are no whole number of endpoints', (t) => {
+t.test('bytes that are no whole number of endpoints are refused', (t) => {
   t.throws(() => new EndpointList('IPv4', new Uint8Array(7)), RangeError);
   t.throws(() => new EndpointList('IPv6', new Uint8Array(6)), RangeError);
   t.equal(new EndpointList('IPv6', new Uint8Array(0)).count, 0);

@@ -22,7 +22,7 @@ import { rounds } from '../support/extent.js';
 import { SeededRandom } from '../support/random.js';
 import { address, prefix } from '../support/rows.js';
 
-t.test('addresses and their canonical text', (t) => {
+t.test('addresses are printed as their canonical text', (t) => {
   const cases: readonly (readonly [string, string | null])[] = [
     ['1.2.3.4', '1.2.3.4'],
     ['0.0.0.0', '0.0.0.0'],
@@ -162,7 +162,7 @@ t.test('addresses are the ones that node:net accepts', (t) => {
   t.end();
 });
 
-t.test('bytes and text tell the same', (t) => {
+t.test('addresses survive conversion from bytes to text and back', (t) => {
   const random = new SeededRandom(3);
   for (let round = 0; round < rounds(5_000); round++) {
     const bytes = Uint8Array.from({ length: random.pick([4, 16]) }, () => (random.chance(0.5) ? 0 : random.below(256)));
@@ -178,7 +178,7 @@ t.test('bytes and text tell the same', (t) => {
   t.end();
 });
 
-t.test('prefixes and their canonical text', (t) => {
+t.test('prefixes are printed as their canonical text', (t) => {
   const cases: readonly (readonly [string, string | null])[] = [
     ['10.0.0.0/8', '10.0.0.0/8'],
     ['10.1.2.3/8', '10.0.0.0/8'],
@@ -227,7 +227,7 @@ function near(random: SeededRandom, bytes: Uint8Array): IPAddress {
   return addressFromBytes(copy);
 }
 
-t.test('containment, as node:net sees it, and the range', (t) => {
+t.test('prefixes contain the addresses that node:net says, and have the right first and last address', (t) => {
   const random = new SeededRandom(4);
   const counts = { inside: 0, outside: 0 };
   for (let round = 0; round < rounds(4_000); round++) {
@@ -255,7 +255,7 @@ t.test('containment, as node:net sees it, and the range', (t) => {
   t.end();
 });
 
-t.test('no family contains the other, and everything is in length 0', (t) => {
+t.test('no prefix contains the other family, and length 0 contains all of its own', (t) => {
   t.equal(prefixContains(prefix('0.0.0.0/0'), address('::1')), false);
   t.equal(prefixContains(prefix('::/0'), address('1.2.3.4')), false);
   t.equal(prefixContains(prefix('0.0.0.0/0'), address('255.1.2.3')), true);
@@ -274,7 +274,7 @@ t.test('no family contains the other, and everything is in length 0', (t) => {
   t.end();
 });
 
-t.test('loopback and unspecified', (t) => {
+t.test('loopback and unspecified addresses are recognised', (t) => {
   for (const text of ['127.0.0.1', '127.255.0.9', '::1']) t.ok(isLoopback(address(text)), text);
   for (const text of ['128.0.0.1', '12.7.0.0', '::', '::2', '1::1']) t.notOk(isLoopback(address(text)), text);
   for (const text of ['0.0.0.0', '::', '0:0::0']) t.ok(isUnspecified(address(text)), text);
@@ -282,7 +282,7 @@ t.test('loopback and unspecified', (t) => {
   t.end();
 });
 
-t.test('special addresses, at their edges', (t) => {
+t.test('special address ranges are recognised at their edges', (t) => {
   const kinds: Readonly<Record<string, readonly string[]>> = {
     'the unspecified address': ['0.0.0.0', '::', '::ffff:0.0.0.0'],
     'a loopback address': ['127.0.0.0', '127.0.0.1', '127.255.255.255', '::1', '::ffff:127.0.0.1'],

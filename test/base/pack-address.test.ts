@@ -20,7 +20,7 @@ function disagreement(text: string): string | null {
   return null;
 }
 
-t.test('takes exactly what parseAddress takes', (t) => {
+t.test('packAddress() accepts exactly what parseAddress() accepts', (t) => {
   const texts = [
     ...['1.2.3.4', '255.255.255.255', '0.0.0.0', '010.001.000.009', '1.2.3.0004', '256.1.1.1', '1.2.3', '1.2.3.4.5'],
     ...[
@@ -51,7 +51,7 @@ t.test('takes exactly what parseAddress takes', (t) => {
   t.end();
 });
 
-t.test('writes at the offset only', (t) => {
+t.test('packAddress() writes at the offset only', (t) => {
   const target = new Uint8Array(addressLength('IPv6') * 2).fill(7);
   t.ok(packAddress('fd00::1', 'IPv6', target, 16));
   t.same(target.subarray(0, 16), new Uint8Array(16).fill(7));

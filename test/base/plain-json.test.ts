@@ -33,7 +33,7 @@ t.test('JSON as programs write it is read', (t) => {
   t.end();
 });
 
-t.test('anything that is not plain is left to the library', (t) => {
+t.test('JSON that is not plain is left to the YAML library', (t) => {
   for (const text of [
     ...[
       '',
@@ -84,7 +84,7 @@ t.test('anything that is not plain is left to the library', (t) => {
   t.end();
 });
 
-t.test('a key that comes twice is told of, and the last one counts', (t) => {
+t.test('a duplicate key is reported, and the last one counts', (t) => {
   const [document] = parseDocuments('{"a": 1, "b": 2, "a": 3}');
   t.ok(document instanceof Mapping && document.entries.get('a') === 3);
   t.same(document instanceof Mapping ? document.duplicates : null, ['a']);
@@ -157,7 +157,7 @@ function made(random: SeededRandom, depth: number): string {
   return isMapping ? `{${items}${random.pick(SPACES)}}` : `[${items}${random.pick(SPACES)}]`;
 }
 
-t.test('whatever is read without the library, that reads the same', (t) => {
+t.test('JSON read without the YAML library gives the same as with it', (t) => {
   const random = new SeededRandom(7);
   let plain = 0;
   for (let round = 0; round < rounds(20_000); round++) {

@@ -13,7 +13,7 @@ t.test('control characters become text, and everything else stays', (t) => {
   t.end();
 });
 
-t.test('JSON says the same afterwards', (t) => {
+t.test('printable JSON still parses to the same value', (t) => {
   const value = { text: 'a\u001b\u009b\u202e\u007f\nb\\u001b', list: ['\t'] };
   for (const space of [0, 1]) {
     const text = printableText(JSON.stringify(value, null, space));
@@ -23,7 +23,7 @@ t.test('JSON says the same afterwards', (t) => {
   t.end();
 });
 
-t.test('no length of text takes long', (t) => {
+t.test('long texts are made printable in linear time', (t) => {
   t.equal(printableLine('\u001b'.repeat(100_000)).length, 600_000);
   t.end();
 });

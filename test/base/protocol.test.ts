@@ -12,7 +12,7 @@ t.test('protocols by name and by IANA number', (t) => {
   t.end();
 });
 
-t.test('ports', (t) => {
+t.test('port numbers are integers from 1 to 65535', (t) => {
   for (const value of [1, 80, 65_535]) t.ok(isPort(value));
   for (const value of [0, -1, 65_536, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) t.notOk(isPort(value));
   t.end();

@@ -11,7 +11,7 @@ function accepts(subjectaltname: string | undefined, host: string): boolean {
   return checkServerIdentity(host, certificate as PeerCertificate) === undefined;
 }
 
-t.test('names, as crypto/x509 takes them', (t) => {
+t.test('server names are matched as crypto/x509 does', (t) => {
   for (const [pattern, host, expected] of [
     ['a.example', 'a.example', true],
     ['A.Example', 'a.eXample', true],
@@ -39,7 +39,7 @@ t.test('names, as crypto/x509 takes them', (t) => {
   t.end();
 });
 
-t.test('the common name never counts, an address only as an address', (t) => {
+t.test('the common name never counts, and an IP address only as an IP address', (t) => {
   t.notOk(accepts(undefined, 'a.example'));
   t.notOk(accepts('', 'a.example'));
   t.notOk(accepts('email:a.example, URI:https://a.example', 'a.example'));
@@ -52,7 +52,7 @@ t.test('the common name never counts, an address only as an address', (t) => {
   t.end();
 });
 
-t.test('a name cannot pretend to be several', (t) => {
+t.test('a certificate name with separators cannot pass for several names', (t) => {
   t.notOk(accepts(String.raw`DNS:"x.example, DNS:a.example"`, 'a.example'));
   t.notOk(accepts(String.raw`URI:"https://\", DNS:a.example"`, 'a.example'));
   t.ok(accepts(String.raw`DNS:"x, \"y", DNS:a.example`, 'a.example'));
@@ -61,7 +61,7 @@ t.test('a name cannot pretend to be several', (t) => {
   t.end();
 });
 
-t.test('the name that TLS sends and verifies, and an error that lists few names', (t) => {
+t.test('TLS sends and verifies the right server name, and its error lists only a few names', (t) => {
   t.equal(serverIdentity('a.example.').servername, 'a.example');
   t.equal(serverIdentity('[::1]').servername, '');
   t.equal(serverIdentity('a').rejectUnauthorized, true);

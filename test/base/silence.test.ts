@@ -2,7 +2,7 @@ import t from 'tap';
 import { FakeClock } from '../support/fake-clock.js';
 import { Silence } from '../support/silence.js';
 
-t.test('a limit follows what is told, not what everything takes', async (t) => {
+t.test('the silence limit runs from the last sign of life', async (t) => {
   const clock = new FakeClock();
   let stopped = 0;
   const silence = new Silence(300, () => stopped++, clock);
@@ -17,7 +17,7 @@ t.test('a limit follows what is told, not what everything takes', async (t) => {
   t.equal(clock.waiting, 0);
 });
 
-t.test('nothing is stopped after its end', async (t) => {
+t.test('the silence limit does nothing after its end', async (t) => {
   const clock = new FakeClock();
   const silence = new Silence(300, () => t.fail('stopped'), clock);
   silence.end();

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { formatTimestamp, parseTimestamp, systemWallClock } from '../../src/base/timestamp.js';
 
-t.test('RFC 3339 with nanoseconds', (t) => {
+t.test('timestamps are printed as RFC 3339 with nanoseconds', (t) => {
   t.equal(formatTimestamp(1_700_000_000_000_000_001n), '2023-11-14T22:13:20.000000001Z');
   t.equal(formatTimestamp(1_700_000_000_999_999_999n), '2023-11-14T22:13:20.999999999Z');
   t.equal(formatTimestamp(0n), '1970-01-01T00:00:00.000000000Z');
@@ -9,7 +9,7 @@ t.test('RFC 3339 with nanoseconds', (t) => {
   t.end();
 });
 
-t.test('RFC 3339 is read, and nothing else', (t) => {
+t.test('only RFC 3339 is read as a timestamp', (t) => {
   t.equal(parseTimestamp('2023-11-14T22:13:20Z'), 1_700_000_000_000);
   t.equal(parseTimestamp('2023-11-14t23:13:20.5+01:00'), 1_700_000_000_500);
   for (const text of ['', '2023-11-14', '2023-11-14 22:13:20Z', '2023-11-14T22:13:20', '2023-13-14T22:13:20Z', 'x']) {
@@ -62,7 +62,7 @@ t.test('the wall clock does not step where the process waits between two clocks'
   t.end();
 });
 
-t.test('the wall clock follows when the time is set', (t) => {
+t.test('the wall clock follows when the system time is set', (t) => {
   const clock = systemWallClock();
   const { now } = Date;
   t.teardown(() => (Date.now = now));

@@ -13,7 +13,7 @@ function differing(one: Readonly<Record<string, string>>, other: Readonly<Record
   return sums(one).flatMap((sum, part) => (sum === theirs[part] ? [] : [part]));
 }
 
-t.test('where a version, a name or an object differs, the sum of its part does', (t) => {
+t.test('a version digest differs in the part of the object that differs', (t) => {
   const held = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`default/web-${n}`, String(8_000_000 + n)]));
   t.same(differing(held, Object.fromEntries(Object.entries(held).reverse())), [], 'in any order');
   for (let n = 0; n < 3000; n += usually(35, 7)) {
@@ -25,7 +25,7 @@ t.test('where a version, a name or an object differs, the sum of its part does',
   t.end();
 });
 
-t.test('two versions that differ by one each do not make up for each other', (t) => {
+t.test('two versions that differ by one each do not cancel out in a digest', (t) => {
   // Of one part, and next to each other, as versions are that were given out in a row.
   const keys = Array.from({ length: usually(2000, 4000) }, (_, n) => `default/web-${n}`).filter(
     (key) => digestPart(key) === 3,
@@ -39,7 +39,7 @@ t.test('two versions that differ by one each do not make up for each other', (t)
   t.end();
 });
 
-t.test('parts are as large as each other', (t) => {
+t.test('version digests spread objects evenly over their parts', (t) => {
   const counts = new Array<number>(DIGEST_PARTS).fill(0);
   for (let n = 0; n < 44_000; n++) {
     const part = digestPart(`namespace-${n % 50}/service-${n}`);

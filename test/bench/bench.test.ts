@@ -27,7 +27,7 @@ function standIns(directory: string): string {
   return directory;
 }
 
-t.test('of several runs the median of each number', (t) => {
+t.test('bench reports the median of several runs for each number', (t) => {
   const result = (value: number): Result =>
     ({ cluster: '4 × 3', proxy: 'peer', outside: { a: value, spread: { p50: -value } }, inside: null }) as never;
   t.same(medianResult([3, 1, 2].map(result)), [result(2)]);
@@ -35,7 +35,7 @@ t.test('of several runs the median of each number', (t) => {
   t.end();
 });
 
-t.test('a small cluster, with our own process as the peer', async (t) => {
+t.test('bench measures a small cluster, with pointsman in the place of kube-proxy', async (t) => {
   const directory = t.testdir();
   const json = join(directory, 'bench.json');
   const plot = join(directory, 'bench.svg');

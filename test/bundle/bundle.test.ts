@@ -18,7 +18,7 @@ t.teardown(() => {
   rmSync(folder, { recursive: true });
 });
 
-t.test('V8 takes what was compiled when the program was built', (t) => {
+t.test('V8 uses the code cache made at build time', (t) => {
   const script = `
     const { readFileSync } = require('node:fs');
     const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('${CACHE}') });
@@ -28,14 +28,14 @@ t.test('V8 takes what was compiled when the program was built', (t) => {
   t.end();
 });
 
-t.test('V8’s cache does not name the folder of the build', (t) => {
+t.test('the code cache does not contain the build folder', (t) => {
   const caches = readdirSync(projectFile('dist')).filter((name) => name.endsWith('.cache'));
   t.ok(caches.length > 5);
   for (const name of caches) t.notOk(readFileSync(join(projectFile('dist'), name)).includes(projectFile('')), name);
   t.end();
 });
 
-t.test('the program starts without V8’s cache, and with one of another version', (t) => {
+t.test('the program starts without a code cache, and with one of another V8', (t) => {
   const copy = join(folder, 'dist');
   cpSync(projectFile('dist'), copy, { recursive: true });
   const cache = join(copy, CACHE);
@@ -53,7 +53,7 @@ t.test('the program starts without V8’s cache, and with one of another version
   t.end();
 });
 
-t.test('lines of the log name the line of the source', (t) => {
+t.test('log lines name the source line', (t) => {
   const manifest = join(folder, 'node.json');
   writeFileSync(manifest, MANIFEST);
   const argv = ['plan', `--manifests=${manifest}`, '--hostname-override=me', '--v=1'];
@@ -107,7 +107,7 @@ t.test('lines of the log name the line of the source', (t) => {
   t.end();
 });
 
-t.test('stacks name the places of the sources', (t) => {
+t.test('stack traces name source lines', (t) => {
   const lines = readFileSync(BUNDLE, 'utf8').split('\n');
   const line = lines.findIndex((text) => text.includes('function versionText('));
   const column = (lines[line]?.indexOf('function versionText(') ?? -1) + 'function '.length;
@@ -137,7 +137,7 @@ t.test('stacks name the places of the sources', (t) => {
   t.end();
 });
 
-t.test('a command loads only the modules that it needs', (t) => {
+t.test('each command loads only the modules that it needs', (t) => {
   const report = join(folder, 'report.cjs');
   writeFileSync(report, "process.on('exit', () => console.error(process.moduleLoadList.join()));\n");
   const { stderr } = spawnSync(process.execPath, ['-r', report, PROGRAM, '--version'], {
@@ -181,7 +181,7 @@ t.test('requests for client certificates are a bundle of their own', (t) => {
   t.end();
 });
 
-t.test('the command check is a file of its own, tables and all', (t) => {
+t.test('the command check is a bundle of its own, with its tables', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./check.js")').length, 2, 'one place loads it');
   const apart = readFileSync(projectFile('dist/check.js'), 'utf8');
@@ -301,7 +301,7 @@ t.test('the JSON log is a bundle of its own', (t) => {
   t.end();
 });
 
-t.test('regular expressions of the configuration are a file of its own', (t) => {
+t.test('regular expressions of the configuration are a bundle of their own', (t) => {
   t.notMatch(readFileSync(BUNDLE, 'utf8'), 're2js.js');
   for (const name of ['secured', 'check']) {
     const text = readFileSync(projectFile(`dist/${name}.js`), 'utf8');
@@ -318,7 +318,7 @@ t.test('profiling is a bundle of its own', (t) => {
   t.end();
 });
 
-t.test('the page, and what becomes of a packet, are files of their own', (t) => {
+t.test('the page and explain are bundles of their own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./ui.js")').length, 2, 'the process loads it');
   t.equal(text.split('require("./explain.js")').length, 2, 'so with the other');
@@ -332,7 +332,7 @@ t.test('the page, and what becomes of a packet, are files of their own', (t) => 
   t.end();
 });
 
-t.test('the bundle is small, and ASCII, so that V8 keeps a character in a byte', (t) => {
+t.test('the bundle is small, and ASCII only, so that V8 stores a character in a byte', (t) => {
   t.ok(statSync(BUNDLE).size < 780_000, `${statSync(BUNDLE).size} bytes`);
   t.equal(/[^\0-\x7f]/.exec(readFileSync(BUNDLE, 'utf8')), null);
   t.end();

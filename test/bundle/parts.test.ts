@@ -146,7 +146,7 @@ class Running {
 
 execFileSync('ip', ['link', 'set', 'lo', 'up']);
 
-t.test('each module is in one file', (t) => {
+t.test('each source module is in exactly one bundle', (t) => {
   t.ok(FILES.length > 5);
   const homes = new Map<string, string>();
   for (const name of FILES) {
@@ -179,7 +179,7 @@ t.test('each module is in one file', (t) => {
   t.end();
 });
 
-t.test('a command reads what it needs', (t) => {
+t.test('each command reads only the bundles that it needs', (t) => {
   const json = join(folder, 'config.json');
   const yaml = join(folder, 'config.yaml');
   const header = { apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration' };
@@ -217,7 +217,7 @@ t.test('a command reads what it needs', (t) => {
   t.end();
 });
 
-t.test('a proxy reads the mode that is in force, also where it removes what another one left', async (t) => {
+t.test('a proxy loads only the configured mode, even when it removes rules of another mode', async (t) => {
   for (const [mode, names, left, namesForThat] of [
     ['nftables', ['nftables', 'nftables-table'], null, []],
     // What was noted in the table concerns flows that are to end.
@@ -238,7 +238,7 @@ t.test('a proxy reads the mode that is in force, also where it removes what anot
   }
 });
 
-t.test('the library that reads YAML is let go of when the configuration has been read', async (t) => {
+t.test('the YAML library is garbage-collected once the configuration has been read', async (t) => {
   const config = join(folder, 'proxy.yaml');
   writeFileSync(config, 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n');
   const proxy = new Running(`--config=${config}`);
@@ -254,7 +254,7 @@ t.test('the library that reads YAML is let go of when the configuration has been
   await reading.end();
 });
 
-t.test('a mode whose file is not there says so', (t) => {
+t.test('a missing bundle of a mode is reported by name', (t) => {
   const copy = join(folder, 'dist');
   cpSync(DIST, copy, { recursive: true });
   rmSync(join(copy, 'ipvs.js'));
@@ -267,7 +267,7 @@ t.test('a mode whose file is not there says so', (t) => {
   t.end();
 });
 
-t.test('sizes: what a proxy in mode nftables keeps of its text', (t) => {
+t.test('in nftables mode, V8 keeps little source text', (t) => {
   const size = ['pointsman', 'nftables', 'nftables-table'].reduce(
     (sum, name) => sum + statSync(join(DIST, `${name}.js`)).size,
     0,
@@ -277,7 +277,7 @@ t.test('sizes: what a proxy in mode nftables keeps of its text', (t) => {
   t.end();
 });
 
-t.test('of what such a proxy reads, V8 has compiled what runs, and no more', (t) => {
+t.test('the code cache has only the functions that a proxy in nftables mode runs', (t) => {
   const all = join(folder, 'all.cache');
   let whole = 0;
   let kept = 0;

@@ -76,14 +76,14 @@ for (const [how, command] of [
   ['by its first line', [PROGRAM]],
   ['as a script of Node', [process.execPath, PROGRAM]],
 ] as const) {
-  t.test(`started ${how}, each line on standard error is one of the log`, async (t) => {
+  t.test(`started ${how}, the proxy writes only log lines to standard error`, async (t) => {
     for (const line of (await life(command, 'text')).trimEnd().split('\n')) t.match(line, TEXT_LINE);
     for (const line of (await life(command, 'json')).trimEnd().split('\n'))
       t.type((JSON.parse(line) as { readonly ts?: unknown }).ts, 'number', line);
   });
 }
 
-t.test('V8 takes what was compiled when the program was built, without options of Node', async (t) => {
+t.test('V8 uses the code cache made at build time without any Node.js option', async (t) => {
   await life([process.execPath, '-r', report, PROGRAM], 'text');
   // The source of manifests is read when V8's options are set (parts.test.ts).
   t.equal(readFileSync(join(folder, 'rejected'), 'utf8'), `${join(dirname(PROGRAM), 'manifests.js')}\n`);
@@ -91,7 +91,7 @@ t.test('V8 takes what was compiled when the program was built, without options o
 
 const REJECTED = 'V8 rejected the compiled code';
 
-t.test('compiled code that V8 rejects is reported once, and only then', async (t) => {
+t.test('a rejected code cache is reported once', async (t) => {
   const rejected = await life([process.execPath, '--no-opt', PROGRAM], 'text');
   t.equal(rejected.split(REJECTED).length - 1, 1, rejected);
   t.match(rejected, /options="--no-opt"/);

@@ -31,7 +31,7 @@ function run(...argv: readonly string[]): { status: number | null; stdout: strin
   return spawnSync(PROGRAM, argv, { encoding: 'utf8', cwd: folder });
 }
 
-t.test('CL-03: the version, short and as the structure that the peer prints', (t) => {
+t.test("CL-03: --version prints the version, short and as kube-proxy's structure", (t) => {
   const short = run('--version');
   t.match(short, { status: 0, stderr: '' });
   t.match(
@@ -46,7 +46,7 @@ t.test('CL-03: the version, short and as the structure that the peer prints', (t
   t.end();
 });
 
-t.test('CL-02: a wrong command line ends with 1, the problem and the usage', (t) => {
+t.test('CL-02: a wrong command line exits with 1, the problem and the usage', (t) => {
   const wrong = run('--no-such-flag');
   t.match(wrong, { status: 1, stdout: '', stderr: /^unknown flag: --no-such-flag\n\nUsage: / });
   t.match(run('argument'), { status: 1, stderr: /does not take any arguments, got \["argument"\]/ });
@@ -54,7 +54,7 @@ t.test('CL-02: a wrong command line ends with 1, the problem and the usage', (t)
   t.end();
 });
 
-t.test('CL-50: the path of --write-config-to is a path, whatever it looks like', (t) => {
+t.test('CL-50: --write-config-to takes any text as a path', (t) => {
   t.match(run('--proxy-mode=nftables', '--write-config-to=-'), { status: 0, stdout: '' });
   t.same(readdirSync(folder), ['-']);
   t.match(readFileSync(join(folder, '-'), 'utf8'), /^apiVersion: kubeproxy/);
@@ -62,7 +62,7 @@ t.test('CL-50: the path of --write-config-to is a path, whatever it looks like',
   t.end();
 });
 
-t.test('--config from a pipe: a signal ends the process while it waits, and what it reads counts', async (t) => {
+t.test('--config from a pipe: a signal ends the process while it waits, and the content is used', async (t) => {
   const pipe = join(folder, 'pipe');
   spawnSync('mkfifo', [pipe]);
   const waiting = spawn(PROGRAM, ['--config', pipe, '--write-config-to=pipe.yaml'], { stdio: 'ignore', cwd: folder });
@@ -82,7 +82,7 @@ t.test('--config from a pipe: a signal ends the process while it waits, and what
   t.match(readFileSync(join(folder, 'pipe.yaml'), 'utf8'), /hostnameOverride: from-a-pipe/);
 });
 
-t.test('--config from a pipe is read once, though the configuration is followed', async (t) => {
+t.test('--config from a pipe is read once, although the configuration is watched', async (t) => {
   const pipe = join(folder, 'followed');
   spawnSync('mkfifo', [pipe]);
   const argv = [`--config=${pipe}`, '--manifests', mkdtempSync(join(folder, 'manifests-')), '--status-socket='];
@@ -112,7 +112,7 @@ function readlinkOf(path: string): string | null {
   }
 }
 
-t.test('CL-41: a file that changes is warned of like one that is there at the start, and once', async (t) => {
+t.test('CL-41: warnings about a changed configuration file are logged once, like those at the start', async (t) => {
   const config = join(folder, 'config.yaml');
   const write = (body: string): void => {
     const header = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
@@ -147,7 +147,7 @@ t.test('CL-41: a file that changes is warned of like one that is there at the st
   t.equal(running.exitCode, null, 'what means nothing in this mode ends nothing');
 });
 
-t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', needs('nft'), (t) => {
+t.test('CL-60: --cleanup wins over --init-only, and exits with 1 if it failed', needs('nft'), (t) => {
   spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
   t.match(run('--cleanup', '--init-only'), { status: 0, stdout: '' });
   t.equal(spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout, '');
@@ -239,7 +239,7 @@ t.test(
   },
 );
 
-t.test('control characters do not reach the terminal', (t) => {
+t.test('control characters in the log do not reach the terminal', (t) => {
   const hostile = '\u001b[31mred\u009b';
   const { status, stderr } = run(`--config=${hostile}`);
   t.match([status, stderr], [1, /\\u001b\[31mred\\u009b/]);

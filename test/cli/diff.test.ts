@@ -22,7 +22,7 @@ function plain(addon: NativeAddon): NativeAddon {
 }
 
 /** test/kernel/look-inside has the modes whose kernel this machine has. */
-t.test('mode ipvs: what a start would send is told and not sent, and nothing once it is there', async (t) => {
+t.test('diff in mode ipvs prints what a start would send, and nothing once the kernel has it', async (t) => {
   const items = [
     nodeObject('me'),
     serviceObject('web', { clusterIP: '10.96.0.41', clusterIPs: ['10.96.0.41'], ports: [{ port: 80 }] }),

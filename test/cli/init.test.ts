@@ -44,7 +44,7 @@ function ruleset(): string {
   return spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout;
 }
 
-t.test('CL-62: kernel settings are made, the kernel is tried, and the process ends', (t) => {
+t.test('CL-62: --init-only sets kernel parameters, tries the kernel interface and exits', (t) => {
   spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
   const before = ruleset();
   t.match(init('77s'), { status: 0, stderr: '' });
@@ -53,14 +53,14 @@ t.test('CL-62: kernel settings are made, the kernel is tried, and the process en
   t.end();
 });
 
-t.test('a setting that cannot be made ends with an error', (t) => {
+t.test('--init-only exits with an error if a kernel parameter cannot be set', (t) => {
   const { status, stderr } = init('2000000h');
   t.equal(status, 1);
   t.match(stderr, /could not set kernel parameters: \S*nf_conntrack_udp_timeout should be 7200000000/);
   t.end();
 });
 
-t.test('a kernel interface that cannot be used, and a Node that lacks what is needed: each said, nothing else', (t) => {
+t.test('--init-only reports an unusable kernel interface and a Node without podCIDRs, and nothing else', (t) => {
   const { status, stderr } = init('77s', ['--detect-local-mode=NodeCIDR'], ['setpriv', '--bounding-set=-net_admin']);
   t.equal(status, 1);
   t.match(stderr, /not enough for mode nftables: .*EPERM/);
@@ -69,7 +69,7 @@ t.test('a kernel interface that cannot be used, and a Node that lacks what is ne
   t.end();
 });
 
-t.test('a way to the API server that is not usable is said at once', (t) => {
+t.test('--init-only reports an unusable kubeconfig at once', (t) => {
   const { status, stderr } = init('77s', [`--kubeconfig=${join(folder, 'none')}`]);
   t.equal(status, 1);
   t.match(stderr, /none/);

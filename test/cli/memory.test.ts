@@ -5,7 +5,7 @@ import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
 
-t.test('garbage is collected after a load, and not after a check that found all right', (t) => {
+t.test('garbage is collected after a load, and not after a check that found no difference', (t) => {
   t.ok(settleLoad());
   t.notOk(settleLoad());
   const used = getHeapStatistics().used_heap_size;
@@ -19,7 +19,7 @@ t.test('garbage is collected after a load, and not after a check that found all 
   t.end();
 });
 
-t.test('after a load the C library gives back what is free, once', async (t) => {
+t.test('after a load the C library returns free memory to the system, once', async (t) => {
   const load = Array.from({ length: 200_000 }, (_, number) => ({ number, text: `${number}` }));
   const addon = new FakeKernel(loadCompiler());
   let calls = 0;

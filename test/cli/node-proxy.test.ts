@@ -116,7 +116,7 @@ function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
   return { open, passed };
 }
 
-t.test('another configuration is in the kernel, whatever the rest of it waits for', async (t) => {
+t.test('a changed configuration is in the kernel before slow sysctls are set', async (t) => {
   const { proxy, kernel, sysctls, configuration } = await world(t);
   const { open, passed } = gate();
   sysctls.wait = passed;
@@ -128,23 +128,20 @@ t.test('another configuration is in the kernel, whatever the rest of it waits fo
   t.equal(proxy.reconfiguration.loaded.config.masqueradeAll, true);
 });
 
-t.test(
-  'a score for oom that cannot be written is warned of at the start and when it is changed, not at other edits',
-  async (t) => {
-    const message = 'oom_score_adj cannot be written';
-    const problem = { path: 'oom_score_adj', wanted: 0, found: null, errno: 'EACCES', message };
-    const { proxy, log, configuration } = await world(t, undefined, { setOomPriority: () => Promise.resolve(problem) });
-    const warnings = (): number => log.lines.filter((line) => line.includes(message)).length;
-    t.equal(warnings(), 1);
-    await proxy.reconfiguration.apply(configuration('nftables: {masqueradeAll: true}\n'));
-    await proxy.reconfiguration.apply(configuration('configSyncPeriod: 10m\n'));
-    t.equal(warnings(), 1);
-    await proxy.reconfiguration.apply(configuration('oomScoreAdj: 7\n'));
-    t.equal(warnings(), 2);
-  },
-);
+t.test('an oom_score_adj that cannot be written is logged at the start and at its own changes', async (t) => {
+  const message = 'oom_score_adj cannot be written';
+  const problem = { path: 'oom_score_adj', wanted: 0, found: null, errno: 'EACCES', message };
+  const { proxy, log, configuration } = await world(t, undefined, { setOomPriority: () => Promise.resolve(problem) });
+  const warnings = (): number => log.lines.filter((line) => line.includes(message)).length;
+  t.equal(warnings(), 1);
+  await proxy.reconfiguration.apply(configuration('nftables: {masqueradeAll: true}\n'));
+  await proxy.reconfiguration.apply(configuration('configSyncPeriod: 10m\n'));
+  t.equal(warnings(), 1);
+  await proxy.reconfiguration.apply(configuration('oomScoreAdj: 7\n'));
+  t.equal(warnings(), 2);
+});
 
-t.test('a reconfiguration that fails while it is prepared changes nothing', async (t) => {
+t.test('a reconfiguration that fails during its preparation changes nothing', async (t) => {
   const { proxy, kernel, log, configuration } = await world(t);
   const before = kernel.committed.length;
   const next = configuration('nftables: {masqueradeAll: true}\nlogging: {format: json}\n');
@@ -159,7 +156,7 @@ t.test('a reconfiguration that fails while it is prepared changes nothing', asyn
   await eventually('other rules', () => Promise.resolve(kernel.committed.length > before || null));
 });
 
-t.test('a configuration that comes while the process ends changes nothing', async (t) => {
+t.test('a configuration that arrives while the process ends changes nothing', async (t) => {
   const { proxy, log, stop, configuration } = await world(t);
   const { open, passed } = gate();
   log.prepared = passed;
@@ -199,7 +196,7 @@ class Sysctls {
   }
 }
 
-t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and left', async (t) => {
+t.test('EV-05, ST-46: a live switch to ipvs mode and back applies every setting of the mode', async (t) => {
   const server = new ApiServer();
   await server.start();
   t.teardown(() => server.stop());
@@ -269,7 +266,7 @@ t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and le
   t.ok(programs.every('nat', 'IPv4').has('KUBE-SERVICES'));
 });
 
-t.test('the page tells who asks all nodes which versions of the API server are held', async (t) => {
+t.test('the page reports the object versions that the node holds, as a digest', async (t) => {
   const server = new ApiServer();
   await server.start();
   t.teardown(() => server.stop());

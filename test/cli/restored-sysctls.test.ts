@@ -35,13 +35,13 @@ function machine(sysctls: Readonly<Record<string, string>>, release = '5.4.0') {
   return { host, now };
 }
 
-t.test('CL-60: a cleanup gives the sysctls of ip_vs the values that the kernel begins with', async (t) => {
+t.test('CL-60: --cleanup resets the sysctls of ip_vs to the defaults of the kernel', async (t) => {
   const { host, now } = machine(SET);
   t.same(await restoreSysctls(config, host), []);
   t.same(now(), INITIAL);
 });
 
-t.test('CL-60: sysctls that are not as mode ipvs sets them stay', async (t) => {
+t.test('CL-60: --cleanup leaves sysctls that ipvs mode did not set', async (t) => {
   const { host, now } = machine({ ...SET, conn_reuse_mode: '2' });
   t.same(await restoreSysctls(config, host), []);
   t.same(now(), { ...INITIAL, conn_reuse_mode: '2' });
@@ -50,7 +50,7 @@ t.test('CL-60: sysctls that are not as mode ipvs sets them stay', async (t) => {
   t.same(newer.now(), { ...INITIAL, conn_reuse_mode: '0' }, 'a kernel on which the mode does not set one');
 });
 
-t.test('CL-60: what a kernel does not have is no error, what cannot be written is one', async (t) => {
+t.test('CL-60: --cleanup ignores missing sysctls, and fails if one cannot be written', async (t) => {
   const { conntrack } = SET;
   const few = machine({ conntrack });
   t.same(await restoreSysctls(config, few.host), []);

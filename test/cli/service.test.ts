@@ -26,7 +26,7 @@ function manager() {
 }
 
 for (const what of ['stop', 'shutdown'] as const)
-  t.test(`${what}: the process ends as by a signal, and says so`, async (t) => {
+  t.test(`${what}: the Windows service ends as by a signal, and reports it`, async (t) => {
     const { reported, asks, service } = manager();
     const status = runAsService(
       service,
@@ -45,7 +45,7 @@ for (const what of ['stop', 'shutdown'] as const)
     t.same(reported.slice(2), ['stopping 20', 'SIGTERM', 'stopped 0']);
   });
 
-t.test('a run that fails says nothing, which the manager takes for a crash', async (t) => {
+t.test('a Windows service that fails does not report a stop, so that the manager sees a crash', async (t) => {
   const { reported, service } = manager();
   t.equal(await runAsService(service, () => Promise.resolve(1)), 1);
   await t.rejects(

@@ -26,13 +26,13 @@ t.test('a proxy waits for a predecessor that is about to end', async (t) => {
   t.match(log.lines, [/waiting for its end/]);
 });
 
-t.test('a proxy gives up waiting for another in time, and names it', async (t) => {
+t.test('a proxy stops waiting for another proxy after a time limit, and names it', async (t) => {
   const host = hostOf([]);
   const outcome = await becomeSoleProxy(config, { host, addon }, new RecordingLog(), 0);
   t.same(outcome, { other: 'the last one' });
 });
 
-t.test('an unknown claim of the network does not stop the proxy', async (t) => {
+t.test('an unknown network claim does not stop the proxy, and is logged', async (t) => {
   const log = new RecordingLog();
   const host = hostOf([{ type: 'unknown', why: 'no such sockets' }]);
   t.match(await becomeSoleProxy(config, { host, addon }, log), { release: Function });

@@ -55,7 +55,7 @@ async function sync(tracing: ProcessTracing, error: Error | null = null): Promis
   tracing.runEnded(error);
 }
 
-t.test('a change is one trace, from the watch to the flows; so is the start', async (t) => {
+t.test('the start and each change are one trace, from the watch to conntrack', async (t) => {
   const world = new World(t);
   const { server, collector, kernel, counts } = world;
   await world.start(ALL);
@@ -135,7 +135,7 @@ t.test('a change is one trace, from the watch to the flows; so is the start', as
 });
 
 for (const stories of [IPTABLES_STORIES, IPVS_STORIES])
-  t.test(`in mode ${stories.definition.name}, too, a change is one trace`, async (t) => {
+  t.test(`in mode ${stories.definition.name}, a change is one trace`, async (t) => {
     const world = new World(t, stories);
     const { server, collector } = world;
     await world.start(ALL);
@@ -161,7 +161,7 @@ for (const stories of [IPTABLES_STORIES, IPVS_STORIES])
     t.ok(calls.length > 0 && calls.every((call) => typeof call === 'string' && call !== 'nftTransact'), calls.join());
   });
 
-t.test('a look beside syncs is a trace, whatever it finds', async (t) => {
+t.test('an audit is a trace, whatever its result', async (t) => {
   const world = new World(t);
   const tracing = await world.open(ALL);
   t.equal(await tracing.during('audit', 'IPv4', () => Promise.resolve(true)), true);
@@ -183,7 +183,7 @@ t.test('a look beside syncs is a trace, whatever it finds', async (t) => {
   t.ok(found.every(({ parentId, attributes }) => parentId === '' && attributes['pointsman.mode'] === 'nftables'));
 });
 
-t.test('repairs, and looks that find nothing, are traces of their own', async (t) => {
+t.test('repairs, and audits that find nothing, are traces of their own', async (t) => {
   const world = new World(t);
   const { server, collector, kernel } = world;
   await world.start(ALL);
@@ -203,7 +203,7 @@ t.test('repairs, and looks that find nothing, are traces of their own', async (t
   t.match(run, { name: 'sync', parentId: '', attributes: { 'pointsman.changes': 0 } });
 });
 
-t.test('changes that one sync takes are linked with it, and end when it succeeds', async (t) => {
+t.test('changes in one sync are linked with it, and their traces end when it succeeds', async (t) => {
   const world = new World(t);
   const { collector } = world;
   const tracing = await world.open(ALL);
@@ -246,7 +246,7 @@ t.test('changes that one sync takes are linked with it, and end when it succeeds
   t.equal(new Set(changes.map(({ traceId }) => traceId)).size, 3);
 });
 
-t.test('a start that comes to no end is told of when the process ends', async (t) => {
+t.test('the trace of an unfinished start is sent when the process ends', async (t) => {
   const world = new World(t);
   const tracing = await world.open(ALL);
   tracing.request('GET', 'server', '/api/v1/services').answered(null);
@@ -262,7 +262,7 @@ t.test('a start that comes to no end is told of when the process ends', async (t
   );
 });
 
-t.test('of how many changes there are traces', async (t) => {
+t.test('traces of changes follow samplingRatePerMillion', async (t) => {
   for (const [more, least, most] of [
     ['', 0, 0],
     ['samplingRatePerMillion: 0\n', 0, 0],
@@ -294,7 +294,7 @@ t.test('of how many changes there are traces', async (t) => {
   }
 });
 
-t.test('a collector that is away or slow costs spans, which are counted, and a second at the end', async (t) => {
+t.test('an absent or slow trace collector costs counted spans, and at most a second at the end', async (t) => {
   const world = new World(t);
   const { collector, counts, log } = world;
   await collector.start();
@@ -327,7 +327,7 @@ t.test('a collector that is away or slow costs spans, which are counted, and a s
   t.ok(counts.exported <= back, `${counts.exported} of ${back}: none of those`);
 });
 
-t.test('a file that is not right', async (t) => {
+t.test('an invalid tracing configuration is reported', async (t) => {
   const folder = t.testdir();
   const file = join(folder, 'tracing.yaml');
   const world = new World(t);
@@ -408,7 +408,7 @@ async function shipped(t: Test): Promise<{ collector: OtlpCollector; metrics: st
 /** A batch took longer than the 900 ms that the program gives it, as it may where every core is busy with something else. */
 const LATE = 'traces cannot be sent and are dropped';
 
-t.test('the program as it is shipped, on a kernel', async (t) => {
+t.test('the bundled program sends traces of a change on a real kernel', async (t) => {
   let seen = await shipped(t);
   while (seen.log.includes(LATE)) seen = await shipped(t);
   const { collector, metrics, log, status } = seen;

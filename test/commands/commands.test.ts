@@ -79,7 +79,7 @@ t.test('the flags of the proxy are grouped, each in one group that has a name', 
   t.end();
 });
 
-t.test('the overview names every command; an unknown one is answered with what may be meant', (t) => {
+t.test('the overview names every command, and an unknown command gets a suggestion', (t) => {
   const overview = printed('help');
   for (const { name } of COMMANDS) t.match(overview, `\n  ${name} `);
   t.ok(overview.split('\n').length < 45, 'on one screen');
@@ -98,13 +98,13 @@ t.test('the overview names every command; an unknown one is answered with what m
   t.end();
 });
 
-t.test('docs/commands.md is what the tables say', (t) => {
+t.test('docs/commands.md matches the flag tables', (t) => {
   const page = readFileSync(projectFile('docs/commands.md'), 'utf8');
   t.equal(page, printed('man', '-o', 'markdown'), 'run `pointsman man -o markdown > docs/commands.md`');
   t.end();
 });
 
-t.test('man pages: one for the proxy and each command, with every flag', (t) => {
+t.test('man pages exist for the proxy and each command, with every flag', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'man-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -142,7 +142,7 @@ COMP_WORDS=(pointsman "$@"); COMP_CWORD=$#; _pointsman; printf '%s\\n' "\${COMPR
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-t.test('completion, run by bash', (t) => {
+t.test('completion works in bash', (t) => {
   for (const name of COMMAND_NAMES) t.ok(completed('').includes(name), name);
   t.same(completed('stat'), ['status']);
   t.same(completed('--conntrack-m'), ['--conntrack-max-per-core', '--conntrack-min']);
@@ -171,7 +171,7 @@ t.test('completion, run by bash', (t) => {
   t.end();
 });
 
-t.test('every flag is in the completion of each shell, and the shells that are here read it', (t) => {
+t.test('completion has every flag for each shell, and the installed shells parse it', (t) => {
   for (const shell of ['bash', 'zsh', 'fish'] as const) {
     const text = printed('completion', shell);
     for (const { name } of FLAGS.filter(({ name }) => name.length > 1))

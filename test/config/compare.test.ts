@@ -8,7 +8,7 @@ function changes(before: string, after: string, argv: readonly string[] = []): r
   return found.map(printChange);
 }
 
-t.test('the port of health checks concerns the mode where it sends them on', (t) => {
+t.test('a change of the health check port changes the mode only with forwardHealthCheckVip', (t) => {
   const edited = (winkernel: string) => {
     const config = (port: number): Config =>
       fromFile(`winkernel: {networkName: a, ${winkernel}}\nhealthzBindAddress: 0.0.0.0:${port}`, [], WINDOWS).config;
@@ -72,7 +72,7 @@ t.test('differences between two configurations name their fields', (t) => {
   t.end();
 });
 
-t.test('the API server is another source', (t) => {
+t.test('differences of the API server client name their fields', (t) => {
   const before = 'clientConnection: {kubeconfig: /k}';
   t.same(changes(before, 'clientConnection: {kubeconfig: /l, qps: 7}\nconfigSyncPeriod: 1m'), [
     'kubernetes.kubeconfig: "/k" → "/l"',

@@ -10,7 +10,7 @@ function read(files: Readonly<Record<string, string>>, argv: readonly string[] =
   );
 }
 
-t.test('files are laid over --config in the order of their names', (t) => {
+t.test('drop-in files are merged over --config in the order of their names', (t) => {
   const { document, config, warnings } = read({
     c: 'mode: nftables\nclusterCIDR: 10.1.0.0/16\nconntrack: {min: 1, maxPerCore: 2, udpTimeout: 3s}\nnodePortAddresses: [10.0.0.0/8, 11.0.0.0/8]\noomScoreAdj: 1',
     'd/9.yml': 'oomScoreAdj: 4\nfeatureGates: {A: true}',
@@ -27,35 +27,32 @@ t.test('files are laid over --config in the order of their names', (t) => {
   t.end();
 });
 
-t.test('other files than drop-ins are left alone, and an empty directory is fine', (t) => {
+t.test('files other than drop-ins are ignored, and an empty directory is valid', (t) => {
   const files = { c: 'mode: nftables', 'd/..data': 'x', 'd/.hidden.yaml': 'x', 'd/readme.txt': 'x', 'd/a.yaml~': 'x' };
   t.same(read(files).warnings, []);
   t.same(read({ c: 'mode: nftables', 'd/': '' }).warnings, []);
   t.end();
 });
 
-t.test(
-  'a directory without --config: flags are ignored all the same, as a first file must not switch them off',
-  (t) => {
-    const argv = ['--config-dir=d', '--proxy-mode=ipvs', '--oom-score-adj=7', '-v=3'];
-    for (const files of [{ 'd/': '' }, { 'd/a.yaml': 'clusterCIDR: 10.0.0.0/8' }]) {
-      const { document, warnings } = read(files, argv);
-      t.match(document, { mode: 'iptables', oomScoreAdj: -999, logging: { verbosity: 3 } });
-      t.same(warnings, [
-        '--oom-score-adj: is ignored because --config-dir is given',
-        '--proxy-mode: is ignored because --config-dir is given',
-        'KubeProxyConfiguration.mode: is not set, using iptables',
-      ]);
-    }
-    t.equal(
-      read({ 'd/a.yaml': 'hostnameOverride: a' }, ['--config-dir=d', '--hostname-override=B']).config.nodeName,
-      'b',
-    );
-    t.end();
-  },
-);
+t.test('with --config-dir alone flags are ignored too, so that a first file does not switch them off', (t) => {
+  const argv = ['--config-dir=d', '--proxy-mode=ipvs', '--oom-score-adj=7', '-v=3'];
+  for (const files of [{ 'd/': '' }, { 'd/a.yaml': 'clusterCIDR: 10.0.0.0/8' }]) {
+    const { document, warnings } = read(files, argv);
+    t.match(document, { mode: 'iptables', oomScoreAdj: -999, logging: { verbosity: 3 } });
+    t.same(warnings, [
+      '--oom-score-adj: is ignored because --config-dir is given',
+      '--proxy-mode: is ignored because --config-dir is given',
+      'KubeProxyConfiguration.mode: is not set, using iptables',
+    ]);
+  }
+  t.equal(
+    read({ 'd/a.yaml': 'hostnameOverride: a' }, ['--config-dir=d', '--hostname-override=B']).config.nodeName,
+    'b',
+  );
+  t.end();
+});
 
-t.test('errors name the file', (t) => {
+t.test('errors in a drop-in file name the file', (t) => {
   const message = (files: Readonly<Record<string, string>>, argv = ARGV): string =>
     failure(() => loaded(argv, files)).message;
   const base = { c: HEADER };
@@ -111,7 +108,7 @@ t.test('lenient decoding of a drop-in file names the file', (t) => {
   t.end();
 });
 
-t.test('the paths are told, to be followed', (t) => {
+t.test('the paths of --config and --config-dir are returned, to be watched', (t) => {
   t.same(read({ c: 'mode: nftables', 'd/': '' }).paths, { file: 'c', directory: 'd' });
   const result = load(['--config=', '--config-dir=']);
   t.same('paths' in result && result.paths, { file: null, directory: null });

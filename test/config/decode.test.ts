@@ -85,7 +85,7 @@ t.test('CF-01 to CF-40: the defaults of v1alpha1', (t) => {
   t.end();
 });
 
-t.test('defaults that depend on a value, and zeros that count', (t) => {
+t.test('defaults depend on other fields, and explicit zeros count', (t) => {
   type Document = ReturnType<typeof fromFile>['document'];
   const rows: readonly (readonly [string, (document: Document) => unknown, unknown])[] = [
     ['bindAddress: "::"', (d) => [d.healthzBindAddress, d.metricsBindAddress], ['[::]:10256', '[::1]:10249']],
@@ -149,7 +149,7 @@ t.test('defaults that depend on a value, and zeros that count', (t) => {
   t.end();
 });
 
-t.test('a zero that somebody wrote is no default: obeyed, or refused by name', (t) => {
+t.test('an explicit zero is obeyed, or refused by name', (t) => {
   const positive = 'must be greater than 0';
   const rows: readonly (readonly [string, string])[] = [
     ['configSyncPeriod: 0s', 'configSyncPeriod: Invalid value: "0s"'],
@@ -204,12 +204,12 @@ t.test(
   },
 );
 
-t.test('CL-44: defaults of a mode that is written only', (t) => {
+t.test('CL-44: a default of one mode is not written for another', (t) => {
   t.equal(loaded(['--mode=iptables', '--write-config-to=x']).document.nodePortAddresses, null);
   t.end();
 });
 
-t.test('CL-41: strict problems are passed over with one warning that lists them all', (t) => {
+t.test('CL-41: strict decoding problems are one warning that lists them all', (t) => {
   const { document, warnings } = fromFile(
     'unknown: 1\nClusterCIDR: 10.1.0.0/16\nclusterCIDR: 10.2.0.0/16\nclusterCIDR: 10.3.0.0/16\nnftables: {MasqueradeAll: true, ipset: {a: 1}}\nlogging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}\nfeatureGates: {ContextualLogging: false, ContextualLogging: true}\nmode: nftables\n',
   );
@@ -231,7 +231,7 @@ t.test('CL-41: strict problems are passed over with one warning that lists them 
   t.end();
 });
 
-t.test('CL-41: what is not lenient: types, each with path and value', (t) => {
+t.test('CL-41: wrong types are errors, each with path and value', (t) => {
   const duration = 'must be a duration such as "30s", "1h5m" or "500ms"';
   const rows: readonly (readonly [string, string])[] = [
     ['mode: 5', 'mode: Invalid value: 5: must be a string'],
@@ -284,7 +284,7 @@ t.test('CL-41: what is not lenient: types, each with path and value', (t) => {
   t.end();
 });
 
-t.test('every decoding problem is reported at once, strict ones too', (t) => {
+t.test('every decoding problem is reported at once, strict ones included', (t) => {
   const error = failure(() =>
     fromFile('mode: 5\nunknown: 1\nnodePortAddresses: [1, a, 2]\nnftables: {syncPeriod: 5}\n'),
   );
@@ -292,7 +292,7 @@ t.test('every decoding problem is reported at once, strict ones too', (t) => {
   t.end();
 });
 
-t.test('CL-42: documents of a file', (t) => {
+t.test('CL-42: a configuration file may have several documents', (t) => {
   const read = (text: string): ReturnType<typeof loaded> => loaded(['--config=c'], { c: text });
   const other = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
   const ours = (cidr: string): string => `${HEADER}mode: nftables\nclusterCIDR: ${cidr}\n`;
@@ -346,7 +346,7 @@ t.test('CL-42: documents of a file', (t) => {
   t.end();
 });
 
-t.test('a file that is missing or no YAML', (t) => {
+t.test('a missing file and one that is no YAML are errors', (t) => {
   t.equal(
     failure(() => loaded(['--config=gone'])).message,
     `failed complete: could not read configuration file "gone": ENOENT: no such file or directory, open 'gone'`,

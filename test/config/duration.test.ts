@@ -8,7 +8,7 @@ import {
 
 const HOUR = 3_600_000;
 
-t.test('durations in Go syntax: text, canonical text, milliseconds', (t) => {
+t.test('durations in Go syntax are parsed and printed canonically', (t) => {
   const rows: readonly (readonly [string, string, number])[] = [
     ['0', '0s', 0],
     ['-0', '0s', 0],

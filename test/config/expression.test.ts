@@ -4,7 +4,7 @@ import { compile, expression } from '../../src/config/tables/expression.js';
 import { compileRegularExpression, loadRegularExpressions } from '../../src/config/tables/regular-expression.js';
 import { cpuTime } from '../support/cpu-time.js';
 
-t.test('the library is loaded where an expression needs it, and not before', async (t) => {
+t.test('the library of regular expressions is loaded only when an expression needs it', async (t) => {
   // Another test may have loaded it for the module that all share.
   const url = new URL('../../src/config/tables/regular-expression.js?fresh', import.meta.url).href;
   const fresh = (await import(url)) as typeof import('../../src/config/tables/regular-expression.js');
@@ -18,7 +18,7 @@ t.test('the library is loaded where an expression needs it, and not before', asy
   t.same(warnings, ['deprecated'], 'once, although it was read twice');
 });
 
-t.test('a deny rule means what RE2 says, wherever it stands', async (t) => {
+t.test('a deny rule matches as RE2 does, in every place', async (t) => {
   await loadRegularExpressions();
   const sub = { sub: 'admin', groups: ['admin'], nested: { sub: 'admin' } };
   for (const source of [
@@ -71,7 +71,7 @@ t.test('expressions that RE2 does not compile are refused when the file is read'
   t.throws(() => compile('claims.sub.matches("(")', 'claims'), /error parsing regexp/);
 });
 
-t.test('time is linear in the text', async (t) => {
+t.test('matching a regular expression takes time linear in the text', async (t) => {
   await loadRegularExpressions();
   for (const pattern of ['(a+)+$', '(a|a)*$', '(.*)*x', '(a|b|ab)*(bc|c)*$']) {
     const rule = compile(`claims.sub.matches("${pattern}")`, 'claims');
@@ -83,7 +83,7 @@ t.test('time is linear in the text', async (t) => {
   }
 });
 
-t.test('a pattern that a client names is bounded', async (t) => {
+t.test('a pattern given by a client is bounded', async (t) => {
   await loadRegularExpressions();
   const given = compile('"text".matches(claims.pattern)', 'claims');
   const evaluate = (claims: object): unknown => given.evaluate(claims);

@@ -4,7 +4,7 @@ import { adviceOn, parseCommand } from '../../src/commands/command-line.js';
 import { flagSettings, parseCommandLine, subcommandOf, type CommandLine } from '../../src/config/flags.js';
 import { failure } from './load-from.js';
 
-t.test('spellings of flags', (t) => {
+t.test('flags are accepted in every spelling of pflag', (t) => {
   const rows: readonly (readonly [readonly string[], Readonly<Record<string, unknown>>])[] = [
     [[], {}],
     [['--config', 'a'], { config: 'a' }],
@@ -64,7 +64,7 @@ function parse(argv: readonly string[]): CommandLine {
   return command === null ? parseCommandLine(argv) : parseCommand(command, argv);
 }
 
-t.test('subcommands take the flags on either side', (t) => {
+t.test('subcommands take flags before and after their name', (t) => {
   for (const name of ['plan', 'render', 'dump', 'diff'] as const) {
     for (const argv of [
       [name, '--config', 'a'],
@@ -85,7 +85,7 @@ t.test('subcommands take the flags on either side', (t) => {
   t.end();
 });
 
-t.test('a wrong command line: message and usage', (t) => {
+t.test('wrong command lines give a message and the usage', (t) => {
   const rows: readonly (readonly [readonly string[], string])[] = [
     [['start'], '"pointsman" does not take any arguments, got ["start"]'],
     [['start', 'now'], '"pointsman" does not take any arguments, got ["start","now"]'],
@@ -168,7 +168,7 @@ t.test('a wrong command line: message and usage', (t) => {
   t.end();
 });
 
-t.test('help is asked for with any command, and needs no other word', (t) => {
+t.test('--help works with any command, and needs no other argument', (t) => {
   for (const argv of [['-h'], ['--help'], ['--config', 'a', '-h']])
     t.match(parse(argv), { help: true, subcommand: null }, argv.join(' '));
   for (const argv of [
@@ -179,7 +179,7 @@ t.test('help is asked for with any command, and needs no other word', (t) => {
   t.end();
 });
 
-t.test('settings: every flag as it counts, as Kubernetes prints values, and no credentials', (t) => {
+t.test('every flag is printed with its effective value, as Kubernetes does, without credentials', (t) => {
   const settings = (argv: readonly string[]): ReadonlyMap<string, string> =>
     new Map(flagSettings(parseCommandLine(argv)).map(({ name, value }) => [name, value]));
   const none = settings([]);

@@ -82,7 +82,7 @@ function documented(): ReadonlyMap<string, readonly string[]> {
   return new Map(rows.map(([, name = '', rest = '']) => [name, rest.split('|').map((cell) => cell.trim())]));
 }
 
-t.test('every field of the file is in the table, and does what it says', (t) => {
+t.test('every configuration field is in the table of live changes, and behaves as it says', (t) => {
   const rows = documented();
   const fields = leaves(KUBE_PROXY).filter(({ path }) => path.join('.') !== 'mode');
   for (const leaf of fields) {
@@ -95,7 +95,7 @@ t.test('every field of the file is in the table, and does what it says', (t) => 
   t.end();
 });
 
-t.test('every field has a flag, but for those that kube-proxy has none for', (t) => {
+t.test('every field has a flag, except those without one in kube-proxy', (t) => {
   const without = leaves(KUBE_PROXY).filter(({ field }) => field.flag === undefined);
   t.same(
     without.map(({ path }) => path.join('.')),
@@ -104,7 +104,7 @@ t.test('every field has a flag, but for those that kube-proxy has none for', (t)
   t.end();
 });
 
-t.test('every flag is in the document', (t) => {
+t.test('every flag is in the document of live changes', (t) => {
   const text = readFileSync(projectFile('docs/configuration.md'), 'utf8');
   for (const { name } of FLAGS) t.match(text, `\`--${name}\``, name);
   t.end();

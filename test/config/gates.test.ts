@@ -5,7 +5,7 @@ function states(settings: Readonly<Record<string, boolean>>): Readonly<Record<st
   return Object.fromEntries(gateStates(settings).map(({ name, stage, enabled }) => [name, `${stage} ${enabled}`]));
 }
 
-t.test('every gate and stage with its state', (t) => {
+t.test('feature gates have stage and state', (t) => {
   const defaults = states({});
   t.match(defaults, {
     AllAlpha: 'ALPHA false',
@@ -31,7 +31,7 @@ t.test('every gate and stage with its state', (t) => {
   t.end();
 });
 
-t.test('a gate that is asked for says the same', (t) => {
+t.test('isGateEnabled() agrees with the listed gates', (t) => {
   for (const settings of [{}, { AllBeta: false }, { AllBeta: false, ComponentFlagz: true }, { ComponentFlagz: false }])
     for (const { name, enabled } of gateStates(settings))
       if (name === 'ComponentFlagz' || name === 'AllowServiceExternalIPs')
@@ -39,7 +39,7 @@ t.test('a gate that is asked for says the same', (t) => {
   t.end();
 });
 
-t.test('gates that are set and do not act are named', (t) => {
+t.test('feature gates that are set and have no effect are reported', (t) => {
   t.same(
     ineffectiveGates({ AllAlpha: true, ClientsAllowCBOR: false, WatchListClient: false, NFTablesProxyMode: true }),
     ['NativeHistograms=true (by AllAlpha)', 'WatchListClient=false', 'ClientsPreferCBOR=true (by AllAlpha)'],

@@ -2,7 +2,7 @@ import t from 'tap';
 import { isEndpointName, parseHnsNetwork } from '../../src/config/hns-network.js';
 import { fromFile, WINDOWS } from './load-from.js';
 
-t.test('an HNS network by its name, the beginning of one, or a type', (t) => {
+t.test('an HNS network is found by name, name prefix or type', (t) => {
   t.same(parseHnsNetwork('flannel.4096'), { by: 'name', text: 'flannel.4096' });
   t.same(parseHnsNetwork('vpcbr*'), { by: 'prefix', text: 'vpcbr' });
   t.same(parseHnsNetwork('Calico.*'), { by: 'prefix', text: 'Calico' }, "as Calico's scripts write KUBE_NETWORK");
@@ -11,13 +11,13 @@ t.test('an HNS network by its name, the beginning of one, or a type', (t) => {
   t.end();
 });
 
-t.test('an endpoint by its name, which is no mistaken address', (t) => {
+t.test('an HNS endpoint name is not mistaken for an address', (t) => {
   for (const name of ['source_vip', 'Calico_ep', 'flannel.4096_ep']) t.ok(isEndpointName(name), name);
   for (const text of ['', '10.0.0.300', '10.0.0.1/24', 'fd00::12', 'a b']) t.notOk(isEndpointName(text), text);
   t.end();
 });
 
-t.test('names of no network and no source are refused', (t) => {
+t.test('HNS names that match no network or source are refused', (t) => {
   t.throws(
     () => fromFile('winkernel: {networkName: "*"}', [], WINDOWS),
     /winkernel\.networkName: Invalid value: "\*": must be the name of an HNS network, the beginning of one/,

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded, NO_PODS, WINDOWS } from './load-from.js';
 
-t.test('settings without effect in mode kernelspace', (t) => {
+t.test('settings without effect in mode kernelspace are reported', (t) => {
   const warnings = (body: string): readonly string[] =>
     fromFile(body, [], WINDOWS).warnings.filter((line) => !line.includes('.mode: is not set'));
   t.same(warnings('iptables: {syncPeriod: 7s, minSyncPeriod: 2s}\nwinkernel: {networkName: a, enableDSR: true}'), []);
@@ -21,7 +21,7 @@ t.test('settings without effect in mode kernelspace', (t) => {
   t.end();
 });
 
-t.test('schedulers of ip_vs that refuse connections, or use one endpoint, are named in mode ipvs', (t) => {
+t.test('in mode ipvs, schedulers that refuse connections or use one endpoint are reported', (t) => {
   const warnings = (mode: string, scheduler: string): readonly string[] =>
     fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;
   for (const [scheduler, reported] of [
@@ -50,7 +50,7 @@ t.test('mode nftables names the annotation that replaces hashing schedulers', (t
   t.end();
 });
 
-t.test('settings that do nothing are named, and only when set', (t) => {
+t.test('settings without effect are reported, and only when set', (t) => {
   const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
   const otherModes = [
     'iptables: {masqueradeAll: true}',
@@ -120,7 +120,7 @@ t.test('settings that do nothing are named, and only when set', (t) => {
   t.end();
 });
 
-t.test('fields that another one switches off, and those that nothing reads', (t) => {
+t.test('fields that another field disables, and unused fields, are reported', (t) => {
   const detection = (mode: string): string => `has no effect with detectLocalMode ${mode}`;
   const fromManifests = 'has no effect, everything is read from --manifests';
   const rows: readonly (readonly [string, readonly string[]])[] = [
@@ -223,60 +223,57 @@ function beside(
   return [document.clusterCIDR, warnings];
 }
 
-t.test(
-  "kubeadm's ClusterConfiguration beside ours: its pods' subnet counts, and what does not go together is named",
-  (t) => {
-    const [pods, services] = ['networking.podSubnet', 'networking.serviceSubnet'].map(
-      (path) => `ClusterConfiguration.${path}`,
-    );
-    const ours = 'KubeProxyConfiguration.clusterCIDR';
-    const used = (subnet: string): string => `${ours}: is not set, using ${subnet} of ${pods ?? ''}`;
-    t.same(beside('networking: {podSubnet: 10.1.0.0/16}'), ['10.1.0.0/16', [used('10.1.0.0/16')]]);
-    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta3')[0], '10.1.0.0/16');
-    t.same(
-      beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta2')[0],
-      '',
-      'a version nobody reads',
-    );
-    t.same(beside('networking: {podSubnet: 10.244.0.0/16}', KUBEADM.slice(HEADER.length))[1], [
-      'KubeProxyConfiguration.mode: is not set, using iptables',
-    ]);
-    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\nclusterCIDR: 10.2.0.0/16'), [
-      '10.2.0.0/16',
-      [`${ours}: 10.2.0.0/16 counts, and not 10.1.0.0/16 of ${pods}`],
-    ]);
-    t.same(beside('proxy: {disabled: true}')[1], [
-      'ClusterConfiguration.proxy.disabled: is true, which does not keep this program from running',
-    ]);
-    t.same(beside('proxy: {disabled: true}', 'mode: nftables\n', 'v1beta3')[1], [], 'it had no such field');
-    t.same(beside('networking: {}', 'mode: nftables\ndetectLocalMode: NodeCIDR')[1], [
-      `${pods}: is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs`,
-    ]);
-    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\ndetectLocalMode: NodeCIDR'), ['', []]);
+t.test("kubeadm's ClusterConfiguration in the same file gives podSubnet, and contradictions are reported", (t) => {
+  const [pods, services] = ['networking.podSubnet', 'networking.serviceSubnet'].map(
+    (path) => `ClusterConfiguration.${path}`,
+  );
+  const ours = 'KubeProxyConfiguration.clusterCIDR';
+  const used = (subnet: string): string => `${ours}: is not set, using ${subnet} of ${pods ?? ''}`;
+  t.same(beside('networking: {podSubnet: 10.1.0.0/16}'), ['10.1.0.0/16', [used('10.1.0.0/16')]]);
+  t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta3')[0], '10.1.0.0/16');
+  t.same(
+    beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta2')[0],
+    '',
+    'a version nobody reads',
+  );
+  t.same(beside('networking: {podSubnet: 10.244.0.0/16}', KUBEADM.slice(HEADER.length))[1], [
+    'KubeProxyConfiguration.mode: is not set, using iptables',
+  ]);
+  t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\nclusterCIDR: 10.2.0.0/16'), [
+    '10.2.0.0/16',
+    [`${ours}: 10.2.0.0/16 counts, and not 10.1.0.0/16 of ${pods}`],
+  ]);
+  t.same(beside('proxy: {disabled: true}')[1], [
+    'ClusterConfiguration.proxy.disabled: is true, which does not keep this program from running',
+  ]);
+  t.same(beside('proxy: {disabled: true}', 'mode: nftables\n', 'v1beta3')[1], [], 'it had no such field');
+  t.same(beside('networking: {}', 'mode: nftables\ndetectLocalMode: NodeCIDR')[1], [
+    `${pods}: is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs`,
+  ]);
+  t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\ndetectLocalMode: NodeCIDR'), ['', []]);
 
-    const subnets = (pod: string, service: string): readonly string[] =>
-      beside(`networking: {podSubnet: "${pod}", serviceSubnet: "${service}"}`)[1].filter((line) => line !== used(pod));
-    t.same(subnets('10.1.0.0/16,fd00:1::/64', '10.96.0.0/12,fd00:2::/112'), []);
-    t.same(subnets('10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
-      `${pods}: has no IPv6, as ${services} has: such Services get no endpoints`,
-    ]);
-    t.same(subnets('fd00:1::/64,10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
-      `${pods}: its first IP family is not the first of ${services}, the primary one`,
-    ]);
-    t.same(subnets('10.96.0.0/16', '10.96.0.0/12'), [`${pods}: 10.96.0.0/16 overlaps ${services}`]);
+  const subnets = (pod: string, service: string): readonly string[] =>
+    beside(`networking: {podSubnet: "${pod}", serviceSubnet: "${service}"}`)[1].filter((line) => line !== used(pod));
+  t.same(subnets('10.1.0.0/16,fd00:1::/64', '10.96.0.0/12,fd00:2::/112'), []);
+  t.same(subnets('10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
+    `${pods}: has no IPv6, as ${services} has: such Services get no endpoints`,
+  ]);
+  t.same(subnets('fd00:1::/64,10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
+    `${pods}: its first IP family is not the first of ${services}, the primary one`,
+  ]);
+  t.same(subnets('10.96.0.0/16', '10.96.0.0/12'), [`${pods}: 10.96.0.0/16 overlaps ${services}`]);
 
-    for (const foreign of ['networking: 5', 'networking: {podSubnet: [a], serviceSubnet: 7}', 'proxy: [x]', '1: 2'])
-      t.same(beside(foreign), ['', []], foreign);
-    for (const subnet of ['x', '10.1.0.0/16,10.2.0.0/16', '10.1.0.0/16, fd00::/64']) {
-      const [clusterCIDR, [warning = '']] = beside(`networking: {podSubnet: "${subnet}"}`);
-      t.equal(clusterCIDR, '');
-      t.ok(warning.startsWith(`${pods}: Invalid value: "${subnet}": is passed over`), warning);
-    }
-    t.end();
-  },
-);
+  for (const foreign of ['networking: 5', 'networking: {podSubnet: [a], serviceSubnet: 7}', 'proxy: [x]', '1: 2'])
+    t.same(beside(foreign), ['', []], foreign);
+  for (const subnet of ['x', '10.1.0.0/16,10.2.0.0/16', '10.1.0.0/16, fd00::/64']) {
+    const [clusterCIDR, [warning = '']] = beside(`networking: {podSubnet: "${subnet}"}`);
+    t.equal(clusterCIDR, '');
+    t.ok(warning.startsWith(`${pods}: Invalid value: "${subnet}": is passed over`), warning);
+  }
+  t.end();
+});
 
-t.test('floods of what is passed over stay short warnings', (t) => {
+t.test('warnings about thousands of ignored fields stay short', (t) => {
   const names = Array.from({ length: 4000 }, (_, index) => `field${index}`);
   const bodies = [
     names.map((name) => `${name}: 1\n`).join(''),

@@ -73,7 +73,7 @@ const KUBERNETES = {
   clientCertificate: null,
 };
 
-t.test('no flags: every default', (t) => {
+t.test('without flags every setting has its default', (t) => {
   const { command, config, warnings, version } = loaded([]);
   t.equal(command, 'run');
   t.strictSame(config, DEFAULTS);
@@ -83,7 +83,7 @@ t.test('no flags: every default', (t) => {
   t.end();
 });
 
-t.test('each field of the document and its effect on the configuration', (t) => {
+t.test('each field of the configuration file reaches the configuration', (t) => {
   const rows: readonly (readonly [string, Partial<Record<keyof Config, unknown>>])[] = [
     ['bindAddress: 010.0.0.1', { bindAddress: '10.0.0.1' }],
     [
@@ -195,7 +195,7 @@ t.test('each field of the document and its effect on the configuration', (t) => 
   t.end();
 });
 
-t.test('the configuration is frozen to the bottom', (t) => {
+t.test('the loaded configuration is deeply frozen', (t) => {
   const { config } = fromFile('logging: {vmodule: [{filePattern: a, verbosity: 1}]}\nclusterCIDR: 10.0.0.0/8');
   const seen: unknown[] = [config];
   for (const value of seen) {
@@ -206,7 +206,7 @@ t.test('the configuration is frozen to the bottom', (t) => {
   t.end();
 });
 
-t.test('CL-40: flags beside a file', (t) => {
+t.test('CL-40: beside --config a flag is ignored or wins over the file, each with a warning', (t) => {
   const { config, warnings } = fromFile('mode: nftables\nhostnameOverride: from-file\nlogging: {verbosity: 1}', [
     '--hostname-override= From-Flag ',
     '-v=7',
@@ -240,7 +240,7 @@ t.test('CL-40: flags beside a file', (t) => {
   t.end();
 });
 
-t.test('commands', (t) => {
+t.test('the command is derived from the command line', (t) => {
   t.equal(loaded([]).command, 'run');
   t.equal(loaded(['plan']).command, 'plan');
   t.equal(load(['dump']).command, 'dump', 'needs no source');
@@ -270,7 +270,7 @@ t.test('commands', (t) => {
   t.end();
 });
 
-t.test('the source: the API server, manifests in its place, or both', (t) => {
+t.test('objects come from the API server, from manifests, or from both', (t) => {
   const source = (argv: readonly string[], files?: Readonly<Record<string, string>>): unknown => {
     const result = load(argv, files);
     if (!('config' in result)) throw new Error(result.command);
@@ -302,7 +302,7 @@ t.test('the source: the API server, manifests in its place, or both', (t) => {
   t.end();
 });
 
-t.test('ST-10: the node name', (t) => {
+t.test('ST-10: the node name is the override or the host name', (t) => {
   t.equal(loaded(['--hostname-override=Node-B']).config.nodeName, 'node-b');
   t.equal(loaded([]).config.nodeName, 'worker-1.example');
   t.end();
@@ -375,7 +375,7 @@ t.test('garbage in the file gives a ConfigError, nothing else', (t) => {
   t.end();
 });
 
-t.test('commands that look inside', (t) => {
+t.test('status, explain and the like take their arguments', (t) => {
   const status = load(['status', '-o', 'json', '--status-socket=/run/other.sock']);
   t.match(status, { command: 'status', output: 'json', config: { statusSocket: '/run/other.sock', kubernetes: {} } });
   const to = '[fd00::1]:80/TCP';
@@ -404,7 +404,7 @@ t.test('commands that look inside', (t) => {
   t.end();
 });
 
-t.test('the flavour of mode iptables', (t) => {
+t.test('--iptables-flavor is taken with a file, and wrong values are refused', (t) => {
   t.equal(fromFile('', ['--iptables-flavor=legacy']).config.iptablesFlavor, 'legacy', 'counts beside a file');
   t.same(failure(() => loaded(['--iptables-flavor=new'])).problems, [
     '--iptables-flavor: Invalid value: "new": must be one of auto, legacy, nft',

@@ -2,7 +2,7 @@ import t from 'tap';
 import { DEFAULT_TIMING } from '../../src/sources/manifests/timing.js';
 import { failure, load, loaded } from './load-from.js';
 
-t.test('possible secrets of --manifests and --master are never shown', (t) => {
+t.test('secrets in --manifests and --master are never printed', (t) => {
   const secret = 'https://user:s3cret@h:1/x?token=s3cret#s3cret';
   const { config, flags } = load([
     '--mode=nftables',
@@ -48,7 +48,7 @@ t.test('possible secrets of --manifests and --master are never shown', (t) => {
   t.end();
 });
 
-t.test('headers, each for its origin', (t) => {
+t.test('--manifests-header applies to its own origin', (t) => {
   const headers = (...flags: string[]): unknown =>
     loaded(flags).config.manifests.flatMap((source) =>
       source.type === 'url' ? [source.headers.map(({ name, value }) => `${name}=${value}`)] : [],
@@ -99,7 +99,7 @@ t.test('headers, each for its origin', (t) => {
   t.end();
 });
 
-t.test('options that belong to an origin', (t) => {
+t.test('--manifests options for TLS belong to an origin', (t) => {
   const [one, other] = ['--manifests=https://h/x', '--manifests=http://127.0.0.1:80/'] as const;
   const file = { '/h': '# A: s3cret\n\nhttps://h A: s3cret\n' };
   const problems = (flags: readonly string[], files = file): readonly string[] =>
@@ -155,7 +155,7 @@ t.test('options that belong to an origin', (t) => {
   t.end();
 });
 
-t.test('a credential that others on the way may read is warned of', (t) => {
+t.test('a credential sent without encryption is warned of', (t) => {
   const file = { '/h': 'X: s3cret' };
   const warned = (url: string, ...flags: string[]): boolean => {
     const { warnings } = loaded([`--manifests=${url}`, ...flags], file);
@@ -173,7 +173,7 @@ t.test('a credential that others on the way may read is warned of', (t) => {
   t.end();
 });
 
-t.test('how often manifests are looked at', (t) => {
+t.test('--file-check-frequency and --http-check-frequency set how often manifests are read', (t) => {
   const { config } = loaded([]);
   t.equal(config.fileCheckFrequency, DEFAULT_TIMING.filePollMs);
   t.equal(config.httpCheckFrequency, DEFAULT_TIMING.urlPollMs);

@@ -37,7 +37,7 @@ function read(extra: unknown, found: Report[] = []): Readonly<Record<string, unk
   return readSettings(TABLE, mapping, KIND, (report) => found.push(report));
 }
 
-t.test('decoding: its default, its value, and what it does not take', (t) => {
+t.test('one row of the table decodes its default and value, and refuses wrong ones', (t) => {
   t.match(read(null), { ipvs: { extra: 3, scheduler: '' } });
   t.match(read(5), { ipvs: { extra: 5 } });
   const found: Report[] = [];
@@ -63,7 +63,7 @@ t.test('one row of the table makes a flag', (t) => {
   t.end();
 });
 
-t.test('validation, in its mode', (t) => {
+t.test('one row of the table is validated in its mode only', (t) => {
   const problems = (mode: string): readonly string[] =>
     checkSettings(TABLE, read(10), KIND, mode)
       .map(printProblem)
@@ -73,7 +73,7 @@ t.test('validation, in its mode', (t) => {
   t.end();
 });
 
-t.test('a field of another mode is a warning, and counts as unset', (t) => {
+t.test('a field of another mode gives a warning, and counts as unset', (t) => {
   t.same(inactive(TABLE, read(5), read(null), 'nftables'), ['ipvs.extra']);
   t.same(inactive(TABLE, read(3), read(null), 'nftables'), []);
   t.same(inactive(TABLE, read(5), read(null), 'ipvs'), []);
@@ -82,7 +82,7 @@ t.test('a field of another mode is a warning, and counts as unset', (t) => {
   t.end();
 });
 
-t.test('one row of the table is written, and compared with an edit', (t) => {
+t.test('one row of the table is written, and its change is found', (t) => {
   t.match(written(TABLE, read(5)), { ipvs: { extra: 5 } });
   t.same(differences(KIND, read(5), read(6)), [{ field: `${KIND}.ipvs.extra`, before: '5', after: '6' }]);
   t.same(withValue({ a: { b: 1, c: 2 } }, ['a', 'b'], 3), { a: { b: 3, c: 2 } });

@@ -5,7 +5,7 @@ import { SECURED_FLAGS } from '../../src/config/secured-flags.js';
 import { address } from '../support/rows.js';
 import { failure, fromFile, load, loaded, WINDOWS } from './load-from.js';
 
-t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
+t.test('CL-40: a flag that --config replaces is reported, and no other', (t) => {
   const values: Readonly<Record<string, string>> = {
     bool: 'true',
     int32: '1',
@@ -144,7 +144,7 @@ t.test("CL-40: logging flags win over the file's, vmodule entries come before it
   t.end();
 });
 
-t.test('FL-19, FL-42, FL-62: deprecated ports', (t) => {
+t.test('FL-19, FL-42, FL-62: deprecated port flags set the addresses', (t) => {
   const deprecated = (name: string): string => `--${name}-port: is deprecated, use --${name}-bind-address`;
   const unused = (name: string): string => `--${name}-port: has no effect because --${name}-bind-address has a port`;
   const rows: readonly (readonly [readonly string[], string | null, readonly string[]])[] = [
@@ -197,7 +197,7 @@ t.test('FL-19, FL-42, FL-62: deprecated ports', (t) => {
   t.end();
 });
 
-t.test('FL-53: on Windows they set fields of winkernel, and beside a file they are replaced', (t) => {
+t.test('FL-53: on Windows, flags set fields of winkernel, and --config replaces them', (t) => {
   const flags = ['--network-name=n', '--source-vip=10.0.0.1', '--enable-dsr', '--forward-healthcheck-vip'];
   const { config, document, warnings } = loaded(flags, {}, WINDOWS);
   const fields = { networkName: 'n', enableDSR: true, rootHnsEndpointName: 'cbr0', forwardHealthCheckVip: true };
@@ -218,7 +218,7 @@ t.test('FL-53: on Windows they set fields of winkernel, and beside a file they a
   t.end();
 });
 
-t.test('FL-53: flags of Windows are taken with a warning and change nothing', (t) => {
+t.test('FL-53: Windows flags give a warning elsewhere and change nothing', (t) => {
   const flags = [
     'source-vip=10.0.0.1',
     'network-name=n',
@@ -238,7 +238,7 @@ t.test('FL-53: flags of Windows are taken with a warning and change nothing', (t
   t.end();
 });
 
-t.test('values that only validation knows to be wrong', (t) => {
+t.test('values that decode and fail validation are refused', (t) => {
   const rows: readonly (readonly [string, string])[] = [
     ['--proxy-mode=x', 'mode: Invalid value: "x"'],
     ['--detect-local-mode=x', 'detectLocalMode: Unsupported value: "x"'],
@@ -266,7 +266,7 @@ t.test('values that only validation knows to be wrong', (t) => {
   t.end();
 });
 
-t.test('the command line of the DaemonSets there are', (t) => {
+t.test('the command line of existing DaemonSets is accepted', (t) => {
   const argv = ['--config=/var/lib/kube-proxy/config.conf', '--hostname-override=Node-1'];
   t.equal(parseCommandLine(argv).given.size, 2);
   // What managed clusters run without a file.
@@ -297,7 +297,7 @@ t.test('the command line of the DaemonSets there are', (t) => {
   t.end();
 });
 
-t.test('an empty --cluster-cidr is refused where it would count, as by kube-proxy', (t) => {
+t.test('an empty --cluster-cidr is refused where it would be used, as by kube-proxy', (t) => {
   t.same(failure(() => loaded(['--cluster-cidr='])).problems, [
     '--cluster-cidr: Invalid value: "": must be one CIDR, or one per IP family',
   ]);

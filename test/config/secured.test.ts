@@ -4,7 +4,7 @@ import { failure, loaded } from './load-from.js';
 
 const PAIR = ['--tls-cert-file=/c', '--tls-private-key-file=/k'];
 
-t.test('flags that switch TLS on', (t) => {
+t.test('flags of the metrics address that enable TLS', (t) => {
   t.equal(loaded([]).config.secured, null);
   t.same(loaded(['--metrics-tls']).config.secured?.tls, {
     pair: null,
@@ -82,7 +82,7 @@ t.test('flags of the audit log', (t) => {
   t.end();
 });
 
-t.test('every refusal names the flag', (t) => {
+t.test('wrong flags of the metrics address are refused by name', (t) => {
   const cases: readonly (readonly [flags: readonly string[], problem: string])[] = [
     [['--authentication-config=/a'], '--authentication-config: Forbidden: needs --metrics-tls'],
     [['--metrics-tls', '--audit-policy-file=/p'], '--audit-log-path: Required value: beside --audit-policy-file'],
@@ -150,7 +150,7 @@ t.test('every refusal names the flag', (t) => {
   t.end();
 });
 
-t.test('client certificates that are asked for', (t) => {
+t.test('client certificates by CertificateSigningRequest are configured by flags', (t) => {
   const flags = ['--kubeconfig=/k', '--bootstrap-kubeconfig=/b'];
   const of = (...more: readonly string[]): unknown => loaded([...more]).config.kubernetes?.clientCertificate;
   t.equal(of('--kubeconfig=/k'), null);

@@ -237,7 +237,7 @@ for (const [rule, body, message] of RULES) {
   });
 }
 
-t.test('VA-08: modes are those of the platform', (t) => {
+t.test('VA-08: the modes are those of the platform', (t) => {
   const messages = (body: string, target: Target): string => failure(() => fromFile(body, [], target)).message;
   t.match(
     messages('mode: kernelspace', LINUX),
@@ -273,7 +273,7 @@ t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
   t.end();
 });
 
-t.test('VA-03, VA-04: the ipvs section is checked in its mode', (t) => {
+t.test('VA-03, VA-04: the ipvs section is validated in mode ipvs only', (t) => {
   const body =
     'ipvs: {tcpTimeout: -1s, tcpFinTimeout: -2s, udpTimeout: -3s, excludeCIDRs: [10.0.0.0/8, x], minSyncPeriod: -4s}\n';
   t.same(problems(`mode: ipvs\n${body}`), [
@@ -303,14 +303,14 @@ t.test('every violation is reported at once, in one message', (t) => {
   t.end();
 });
 
-t.test('a flood of violations is counted, not printed', (t) => {
+t.test('thousands of violations are counted, and only the first are printed', (t) => {
   const error = failure(() => fromFile(`nodePortAddresses: [${'x,'.repeat(1000)}]`));
   t.equal(error.problems.length, 1000);
   t.match(error.message, /and 950 more\]$/);
   t.end();
 });
 
-t.test('at the edges of what is allowed', (t) => {
+t.test('the extreme valid values are accepted', (t) => {
   const bodies = [
     'iptables: {masqueradeBit: 0}\nnftables: {masqueradeBit: 31}',
     'oomScoreAdj: -1000',

@@ -7,7 +7,7 @@ function written(argv: readonly string[], files: Readonly<Record<string, string>
   return result.text;
 }
 
-t.test('CL-50: the written file', (t) => {
+t.test('CL-50: --write-config-to writes the configuration as kube-proxy does', (t) => {
   t.match(loaded(['--write-config-to=out']), { command: 'write-config', path: 'out' });
   t.equal(
     written(['--mode=nftables']),
@@ -85,7 +85,7 @@ winkernel:
   t.end();
 });
 
-t.test('CL-50: quotes are those of the peer', (t) => {
+t.test('CL-50: the written file quotes strings as kube-proxy does', (t) => {
   const lines = written(['--config=in'], {
     in: `${HEADER}bindAddress: "::"\nhostnameOverride: "010"\nclusterCIDR: "::/0"`,
   });
@@ -101,7 +101,7 @@ t.test('CL-50: quotes are those of the peer', (t) => {
   t.end();
 });
 
-t.test('CL-50: periods and masqueradeAll are written only where they act', (t) => {
+t.test('CL-50: periods and masqueradeAll are written only for their mode', (t) => {
   const body = ['iptables', 'ipvs', 'nftables']
     .map((section) => `${section}: {syncPeriod: 7s, minSyncPeriod: 3s}\n`)
     .join('');

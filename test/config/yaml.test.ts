@@ -10,7 +10,7 @@ function only(text: string): Mapping {
   return document;
 }
 
-t.test('scalars are read as Kubernetes reads them', (t) => {
+t.test('YAML scalars are read as Kubernetes reads them', (t) => {
   const rows: readonly (readonly [string, unknown])[] = [
     ['yes', true],
     ['off', false],
@@ -38,7 +38,7 @@ t.test('scalars are read as Kubernetes reads them', (t) => {
   t.end();
 });
 
-t.test('duplicate keys are kept in mind and the last one wins', (t) => {
+t.test('YAML: duplicate keys are remembered and the last one wins', (t) => {
   const mapping = only('a: 1\nb: 2\na: 3\na: 4\n');
   t.same(
     [...mapping.entries],
@@ -51,7 +51,7 @@ t.test('duplicate keys are kept in mind and the last one wins', (t) => {
   t.end();
 });
 
-t.test('merge keys: own keys win, then earlier sources', (t) => {
+t.test('YAML merge keys: own keys win, then earlier sources', (t) => {
   const mapping = only('x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\n').entries.get('z');
   t.ok(mapping instanceof Mapping);
   if (mapping instanceof Mapping) {
@@ -68,7 +68,7 @@ t.test('merge keys: own keys win, then earlier sources', (t) => {
   t.end();
 });
 
-t.test('JSON, several documents, and keys that are names of object members', (t) => {
+t.test('YAML: JSON, several documents and keys named like object members are read', (t) => {
   t.equal(only('{\n\t"a": {\n\t\t"b": [1, 2]\n\t}\n}').entries.size, 1);
   t.equal(parseDocuments('---\n---\na: 1\n---\n# nothing\n---\nb: 1\n').length, 2);
   t.same([...only('__proto__: 1\nconstructor: 2\n').entries.keys()], ['__proto__', 'constructor']);
@@ -98,7 +98,7 @@ t.test('has() looks for a path', (t) => {
   t.end();
 });
 
-t.test('hostile and broken text is refused with a line, and soon', async (t) => {
+t.test('hostile and broken YAML is refused with a line, and in little time', async (t) => {
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...'bcdefghijklmn'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefghijklm'[index]},`.repeat(9)}]`),
@@ -126,7 +126,7 @@ t.test('hostile and broken text is refused with a line, and soon', async (t) => 
   }
 });
 
-t.test('random bytes give documents or a YamlError, nothing else', (t) => {
+t.test('random bytes give YAML documents or a YamlError, nothing else', (t) => {
   // A fixed linear congruential generator: a failure can be repeated.
   let seed = 42;
   const next = (bound: number): number => {

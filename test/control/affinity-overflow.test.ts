@@ -82,7 +82,7 @@ function unremembered(to: string, connections: number, port = 80): UnrememberedC
   return { asked: frontendKey(address(to), port, 'TCP'), connections };
 }
 
-t.test('clients without room are counted from the start of the process on, by family', async (t) => {
+t.test('clients that affinity has no room for are counted by family from the start of the process', async (t) => {
   const scene = new Scene();
   scene.rows = [unremembered('10.96.0.10', 5)];
   await scene.begin(t);

@@ -91,7 +91,7 @@ class Scene {
   }
 }
 
-t.test('a file written in place', async (t) => {
+t.test('a configuration file that is written in place is applied', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);
@@ -111,7 +111,7 @@ t.test('a file written in place', async (t) => {
   await scene.expect([/^apply mode="nftables" (?!.*oomScoreAdj)/], 'taken back');
 });
 
-t.test('a refused configuration leaves the one in force, and is reported once', async (t) => {
+t.test('a refused configuration leaves the active one, and is reported once', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);
@@ -129,7 +129,7 @@ t.test('a refused configuration leaves the one in force, and is reported once', 
   await scene.expect(['apply oomScoreAdj=2'], 'and still followed');
 });
 
-t.test('a configuration that could not be applied is offered again until it can be', async (t) => {
+t.test('a configuration that could not be applied is tried again', async (t) => {
   const scene = new Scene(t, 20);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);
@@ -142,7 +142,7 @@ t.test('a configuration that could not be applied is offered again until it can 
   await scene.expect([], 'and no more');
 });
 
-t.test('a file renamed over, and a writer who takes his time', async (t) => {
+t.test('a configuration file is applied when it is replaced by rename, or written slowly in pieces', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
   // However long this process waits for a processor between two writes.
@@ -177,7 +177,7 @@ t.test('a ConfigMap volume: the link ..data is swapped', async (t) => {
   await scene.expect(['apply oomScoreAdj=-999 logging.verbosity=3'], 'and again');
 });
 
-t.test('a ConfigMap volume as drop-in directory, beside a file', async (t) => {
+t.test('a ConfigMap volume as drop-in directory is applied, together with --config', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1\nconntrack: {min: 5}');
   mkdirSync(scene.path('d'));
@@ -206,7 +206,7 @@ t.test('a ConfigMap volume as drop-in directory, beside a file', async (t) => {
   await scene.expect(['apply oomScoreAdj=5'], 'and followed');
 });
 
-t.test('a change of which no event tells is found by the poll', async (t) => {
+t.test('a configuration change without an inotify event is found by the poll', async (t) => {
   const scene = new Scene(t);
   mkdirSync(scene.path('elsewhere'));
   scene.write('elsewhere/c', 'oomScoreAdj: 1');
@@ -216,7 +216,7 @@ t.test('a change of which no event tells is found by the poll', async (t) => {
   await scene.expect(['apply oomScoreAdj=2'], 'behind a link');
 });
 
-t.test('a directory is put in the place of the one that is watched', async (t) => {
+t.test('a watched configuration directory that is replaced is watched again', async (t) => {
   const scene = new Scene(t);
   mkdirSync(scene.path('d'));
   scene.write('d/c', 'oomScoreAdj: 1');
@@ -228,7 +228,7 @@ t.test('a directory is put in the place of the one that is watched', async (t) =
   await scene.expect(['apply oomScoreAdj=2'], 'by its own event');
 });
 
-t.test('a directory above is replaced, of which no event tells', async (t) => {
+t.test('the poll finds that a parent directory was replaced, which gives no event', async (t) => {
   const scene = new Scene(t, 100, 100);
   mkdirSync(scene.path('above/d'), { recursive: true });
   scene.write('above/d/c', 'oomScoreAdj: 1');
@@ -240,7 +240,7 @@ t.test('a directory above is replaced, of which no event tells', async (t) => {
   await scene.expect(['apply oomScoreAdj=2'], 'by the poll of watched files');
 });
 
-t.test('an event of another file in the folder is no reason to look', async (t) => {
+t.test('events of other files in the folder do not cause a check', async (t) => {
   const scene = new Scene(t, 60_000);
   mkdirSync(scene.path('elsewhere'));
   scene.write('elsewhere/c', 'oomScoreAdj: 1');
@@ -258,7 +258,7 @@ t.test('an event of another file in the folder is no reason to look', async (t) 
   await scene.expect(['apply oomScoreAdj=2'], 'an event of the file');
 });
 
-t.test('a change that the poll would find too late is found by its event', async (t) => {
+t.test('an inotify event applies a change before the poll', async (t) => {
   const scene = new Scene(t, 60_000);
   scene.write('c', 'oomScoreAdj: 1');
   await scene.start([['config', 'c']]);
@@ -266,7 +266,7 @@ t.test('a change that the poll would find too late is found by its event', async
   await scene.expect(['apply oomScoreAdj=2'], 'event');
 });
 
-t.test('a change between the reading at the start and the first look is not lost', async (t) => {
+t.test('a change between the first read and the first check is not lost', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
   const started = scene.start([['config', 'c']]);
@@ -275,7 +275,7 @@ t.test('a change between the reading at the start and the first look is not lost
   await scene.expect(['apply oomScoreAdj=2'], 'early');
 });
 
-t.test('without files nothing is watched; after stop() nothing is told', async (t) => {
+t.test('without files nothing is watched, and stop() ends all reports', async (t) => {
   const current = loadConfig([], systemFiles, () => 'n');
   if (!('config' in current)) throw new Error(current.command);
   const reported = (): Promise<boolean> => Promise.resolve(t.fail('told'));

@@ -35,7 +35,7 @@ function conflict(port: number, loser = 'shop/new:http', family: Conflict['famil
   return { frontend: `192.0.2.1:${port}/TCP`, family, winner: 'default/old:web', loser, ...kinds };
 }
 
-t.test('a conflict that stays is told once, on the Service that loses', async (t) => {
+t.test('a conflict of frontends that lasts is reported once, on the Service that loses', async (t) => {
   const { clock, log, events, reports } = world();
   reports.update(findings('IPv4', [conflict(80)], []));
   await clock.advance(2999);
@@ -99,7 +99,7 @@ t.test('source ranges of the other family alone are a warning and an event on th
   t.same(log.lines, [`warn open to every client: IPv4 shop/new: ${text}`]);
 });
 
-t.test('two Services that exchange a port: nothing is told', async (t) => {
+t.test('two Services that exchange a port are not reported as a conflict', async (t) => {
   const { clock, log, events, reports } = world();
   reports.update(findings('IPv4', [conflict(80)], []));
   reports.update(findings('IPv4', [conflict(443)], []));
@@ -110,7 +110,7 @@ t.test('two Services that exchange a port: nothing is told', async (t) => {
   t.equal(clock.waiting, 0);
 });
 
-t.test('each conflict has its own time, families do not mix, and nothing waits once there is none', async (t) => {
+t.test('each conflict has its own delay, per family, and no timer stays when there is none', async (t) => {
   const { clock, events, reports } = world();
   reports.update(findings('IPv4', [conflict(80)], []));
   await clock.advance(2000);
@@ -130,7 +130,7 @@ function pairOf(count: number, winner: string, loser: string): ConflictPair {
   return { count, first: { ...conflict(80, loser), winner } };
 }
 
-t.test('two Services with thousands of conflicts are one line and one event, with their number', async (t) => {
+t.test('thousands of conflicts between two Services are one log line and one event, with their number', async (t) => {
   const { clock, log, events, reports } = world();
   const table = (count: number): Findings => ({
     ...findings('IPv4', [], []),
@@ -156,7 +156,7 @@ t.test('a Service in conflict with thousands of others does not fill the log', a
   t.equal(log.lines.length, 202);
 });
 
-t.test('unchanged findings are not looked at', (t) => {
+t.test('unchanged conflicts are not compared again', (t) => {
   const { reports } = world();
   const table = findings('IPv4', [conflict(80)], []);
   reports.update(table);

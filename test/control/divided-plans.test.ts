@@ -40,7 +40,7 @@ async function started(...rows: readonly Row[]): Promise<{
   return { made, commits, run };
 }
 
-t.test('a small change passes large ones that wait, and these have their turn one after the other', async (t) => {
+t.test('a small change overtakes large ones, and these are planned one after the other', async (t) => {
   const { made, commits, run } = await started();
   const { clock, progress, cycle } = made;
   const began = clock.now();
@@ -73,7 +73,7 @@ t.test('a small change passes large ones that wait, and these have their turn on
   t.same(counts, { services: 6, frontends: 63, endpoints: 60_000 });
 });
 
-t.test('Services that go are divided as well', async (t) => {
+t.test('removed Services are planned in parts too', async (t) => {
   const { made, run } = await started(...large(0), ...large(1), small(0));
   for (const number of [0, 1]) made.remove(service(`large-${number}`));
   made.upsert({ ...service('small-0', { clusterIPs: ['10.96.2.0'] }), affinitySeconds: 7 });
@@ -86,7 +86,7 @@ t.test('Services that go are divided as well', async (t) => {
   t.equal(made.progress.waitingSince, null);
 });
 
-t.test('a sync that fails leaves the rest to the next, too', async (t) => {
+t.test('a sync that fails leaves the rest of a divided plan to the next', async (t) => {
   const { made, run } = await started();
   made.upsert(...large(0), ...large(1), small(0));
   made.dataplanes.IPv4.failures.push(new Error('EBUSY'));
@@ -100,7 +100,7 @@ t.test('a sync that fails leaves the rest to the next, too', async (t) => {
   t.equal(made.progress.waitingSince, null);
 });
 
-t.test('the first plan of a node or a mode is whole', async (t) => {
+t.test('the first plan of a node or a mode is not divided', async (t) => {
   const made = world();
   made.upsert(...large(0), ...large(1), small(0));
   await made.cycle.run({ full: true });

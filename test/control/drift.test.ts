@@ -32,7 +32,7 @@ function change(families: readonly Family[], missed = false): Parameters<Drift['
   return { families, missed, process: 'nft[1]' };
 }
 
-t.test('a change is looked at once, after the burst it comes in', async (t) => {
+t.test('external changes are checked once, after their burst', async (t) => {
   const { clock, drift, checks, suspected } = setup();
   for (let burst = 0; burst < 10; burst++) drift.noticed(change(['IPv4']));
   t.same(checks, []);
@@ -48,7 +48,7 @@ t.test('a change is looked at once, after the burst it comes in', async (t) => {
   t.equal(drift.suspects('IPv4'), false);
 });
 
-t.test('an external change during a check is another suspicion', async (t) => {
+t.test('an external change during a check leads to another check', async (t) => {
   const { clock, drift, checks } = setup();
   drift.noticed(change(['IPv4']));
   await clock.advance(3);
@@ -103,7 +103,7 @@ t.test('constant external changes are repaired in a limited share of the time', 
   t.ok(busy < 2500 + 0.25 * 60_000, `${busy} ms of a minute`);
 });
 
-t.test('missed notifications lead to an audit, not too often', async (t) => {
+t.test('missed notifications lead to an audit, with a limited rate', async (t) => {
   const { clock, drift, audits, checks } = setup();
   for (let time = 0; time < 12_000; time += 100) {
     drift.noticed(change([], true));

@@ -83,7 +83,7 @@ async function post(connection: ApiConnection): Promise<number> {
 
 const files = { caBundle: CA, clientCert: client.certificateFile, clientKey: client.keyFile };
 
-t.test('ways and errors of an egress selector file', (t) => {
+t.test('the egress selector file: connections and errors', (t) => {
   t.same(egressOf(t, DIRECT), { type: 'direct' });
   t.match(egressOf(t, overSocket('/run/proxy.sock')), { name: 'egress /run/proxy.sock', tls: null });
   t.match(egressOf(t, overTcp('http://[::1]:8131', null)), {
@@ -114,7 +114,7 @@ t.test('ways and errors of an egress selector file', (t) => {
   t.end();
 });
 
-t.test('files that are refused, by the path of the field', (t) => {
+t.test('wrong egress selector files are refused with the path of the field', (t) => {
   const at = String.raw`^\[?EgressSelectorConfiguration\.egressSelections\[0\]\.connection\.`;
   for (const [way, problem] of [
     [
@@ -141,7 +141,7 @@ t.test('files that are refused, by the path of the field', (t) => {
   t.end();
 });
 
-t.test('a Unix socket, to a server with TLS and to one without', async (t) => {
+t.test('egress through a Unix socket works, to a server with TLS and without', async (t) => {
   const path = join(scratch(t), 's');
   const proxy = stopWith(t, await startHttpProxy(null, { path }));
   t.equal(await fetchText(await through(t, overSocket(path))), '200 ok');
@@ -157,7 +157,7 @@ t.test('a Unix socket, to a server with TLS and to one without', async (t) => {
   t.equal(refusing.asked.length, 1);
 });
 
-t.test('TLS with certificates on both sides, which are followed', async (t) => {
+t.test('egress with TLS certificates on both sides works, and changed files are reloaded', async (t) => {
   const folder = scratch(t);
   const [clientCert, clientKey] = [join(folder, 'crt'), join(folder, 'key')];
   const use = ({ certificateFile, keyFile }: typeof client): void => {
@@ -220,7 +220,7 @@ function config(...flags: readonly string[]): Config {
   return loaded.config;
 }
 
-t.test('all that is asked of the API server goes that way', async (t) => {
+t.test('all requests to the API server use the egress selection', async (t) => {
   const folder = scratch(t);
   const path = join(folder, 's');
   const proxy = stopWith(t, await startHttpProxy(null, { path }));
@@ -262,7 +262,7 @@ t.test('all that is asked of the API server goes that way', async (t) => {
   t.ok(proxy.asked.filter((line) => line === `CONNECT api.test:${signing.port}`).length > 1);
 });
 
-t.test('webhooks go that way, too', async (t) => {
+t.test('webhooks use the egress selection, too', async (t) => {
   const path = join(scratch(t), 's');
   const proxy = stopWith(t, await startHttpProxy(null, { path }));
   const kubeconfig = join(scratch(t), 'webhook');
@@ -303,7 +303,7 @@ t.test('webhooks go that way, too', async (t) => {
   t.equal(proxy.asked.length, 1);
 });
 
-t.test('a file that cannot be used ends a start, in one line', (t) => {
+t.test('an invalid egress selector file ends the start with one line', (t) => {
   const file = write(t, selections(['controlplane', '{proxyProtocol: GRPC, transport: {uds: {udsName: /s}}}']));
   // What is first of all is to read what there should be.
   const argv = ['diff', '--proxy-mode=nftables', '--master=127.0.0.1:1', `--egress-selector-config-file=${file}`];

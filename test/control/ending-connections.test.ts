@@ -146,7 +146,7 @@ function pods(addresses: readonly string[], of = 'web'): Row {
   );
 }
 
-t.test('after a second the connections of a removed endpoint go, and no others', async (t) => {
+t.test('connections to a removed endpoint are reset after a second, and no others', async (t) => {
   const scene = new Scene();
   scene.connect(GONE, 3);
   scene.connect(STAYS, 2);
@@ -165,7 +165,7 @@ t.test('after a second the connections of a removed endpoint go, and no others',
   t.end();
 });
 
-t.test('a client that does not answer is asked once more, after half a second', async (t) => {
+t.test('a client that does not answer a challenge gets a second one half a second later', async (t) => {
   const scene = new Scene();
   scene.answered = false;
   scene.connect(GONE, 1);
@@ -179,7 +179,7 @@ t.test('a client that does not answer is asked once more, after half a second', 
   t.end();
 });
 
-t.test('ten thousand connections: no more than 5,000 clients a second are asked, each at most twice', async (t) => {
+t.test('ten thousand connections are reset at 5,000 clients a second, each client asked at most twice', async (t) => {
   const scene = new Scene();
   scene.answered = false;
   scene.connect(GONE, 10_000);
@@ -201,7 +201,7 @@ t.test('ten thousand connections: no more than 5,000 clients a second are asked,
   t.end();
 });
 
-t.test('an endpoint that comes back while it goes on keeps what connections are left', async (t) => {
+t.test('an endpoint that returns while its connections are reset keeps the rest', async (t) => {
   const scene = new Scene();
   scene.connect(GONE, 5000);
   scene.put(pods([STAYS]));
@@ -225,7 +225,7 @@ async function leftOfMoved(scene: Scene): Promise<number> {
   return [...scene.flows].length;
 }
 
-t.test('connections to a pod that is still in a slice of another Service go on', async (t) => {
+t.test('connections to a pod that is still in a slice of another Service are kept', async (t) => {
   t.equal(await leftOfMoved(new Scene()), 2);
   const blind = new Scene(undefined, (snapshot) => ({ ...snapshot, slices: () => [] }));
   t.equal(await leftOfMoved(blind), 0, 'where other slices are not looked at they are reset: this test can fail');
@@ -249,24 +249,21 @@ t.test('a failed search for ending connections stays pending, and is reported on
   t.end();
 });
 
-t.test(
-  'frontends whose rules the kernel refuses wait, as new connections would go to the endpoint again',
-  async (t) => {
-    const scene = new Scene();
-    scene.connect(GONE, 1);
-    scene.put(pods([STAYS]));
-    scene.sync();
-    scene.holds = true;
-    await scene.pass(1500);
-    t.equal([...scene.flows].length, 1);
-    scene.holds = false;
-    await scene.pass(2000);
-    t.equal([...scene.flows].length, 0);
-    t.end();
-  },
-);
+t.test('connections are not reset while the kernel refuses the new rules of their frontend', async (t) => {
+  const scene = new Scene();
+  scene.connect(GONE, 1);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  scene.holds = true;
+  await scene.pass(1500);
+  t.equal([...scene.flows].length, 1);
+  scene.holds = false;
+  await scene.pass(2000);
+  t.equal([...scene.flows].length, 0);
+  t.end();
+});
 
-t.test('of a frontend whose rules are refused for good only its own departures wait', async (t) => {
+t.test('a frontend whose rules are refused delays only its own resets', async (t) => {
   const scene = new Scene();
   scene.put(service('other', { clusterIPs: ['10.96.0.11'] }), pods([OTHER], 'other'));
   scene.connect(GONE, 1);
@@ -285,7 +282,7 @@ t.test('of a frontend whose rules are refused for good only its own departures w
   t.end();
 });
 
-t.test('a flood of departures that nothing can derive is told once', async (t) => {
+t.test('a flood of removed endpoints beyond the limit is reported once', async (t) => {
   const scene = new Scene();
   const blocks = Array.from({ length: 67 }, (_, block) =>
     Array.from({ length: 1000 }, (_, index) => `10.${block + 1}.${index >> 8}.${index & 255}`),
@@ -302,7 +299,7 @@ t.test('a flood of departures that nothing can derive is told once', async (t) =
   t.end();
 });
 
-t.test('a start looks at all connections once where it is known which addresses are pods’', async (t) => {
+t.test('at the start all connections are listed once, if the addresses of pods are known', async (t) => {
   const ranges: readonly ReturnType<typeof prefix>[] = [prefix('10.244.0.0/16')];
   const scene = new Scene({ type: 'ClusterCIDR', prefixes: ranges });
   const former: IPAddress = address('10.244.1.99');
@@ -332,7 +329,7 @@ t.test('a search at the start that takes long delays no resets', async (t) => {
   t.end();
 });
 
-t.test('a mode that cannot says so', async (t) => {
+t.test('a mode that cannot reset connections reports that as a limitation', async (t) => {
   const scene = new Scene();
   scene.connect(GONE, 1);
   scene.put(pods([STAYS]));
@@ -344,7 +341,7 @@ t.test('a mode that cannot says so', async (t) => {
   t.end();
 });
 
-t.test('a departure that comes due while a search begins has the next one', async (t) => {
+t.test('a removed endpoint that becomes due during a search is part of the next one', async (t) => {
   const scene = new Scene();
   scene.sync();
   await scene.pass(5000);

@@ -59,7 +59,7 @@ class Scene {
   }
 }
 
-t.test('the kernel counts from the first question until a minute after the last', async (t) => {
+t.test('connection attempts are counted from the first question until a minute after the last', async (t) => {
   const { attempts, counter, clock } = new Scene();
   t.same(attempts.seen().countedMs, null);
   t.same((await attempts.ask()).countedMs, 0);
@@ -79,7 +79,7 @@ t.test('the kernel counts from the first question until a minute after the last'
   t.notOk(counter.isOpen, 'not once the process ends');
 });
 
-t.test('an endpoint that answers nothing is named, one that answers is not', async (t) => {
+t.test('attempts to an endpoint that does not answer are reported, to others not', async (t) => {
   const scene = new Scene();
   const { counter, clock } = scene;
   await scene.silent();
@@ -129,7 +129,7 @@ t.test('attempts count once though the kernel forgets them or restarts its count
   t.match((await attempts.ask()).tallies.get(A), { attempts: 8, answers: 8 });
 });
 
-t.test('a mode or kernel that cannot', async (t) => {
+t.test('a mode or kernel that cannot count attempts is reported', async (t) => {
   const { attempts, counter, clock, log } = new Scene();
   counter.failure = new Error('no nf_tables');
   t.match(await attempts.ask(), { countedMs: null, problem: 'no nf_tables' });

@@ -32,7 +32,7 @@ function limiter(t: Test, text: string, clock = new FakeClock()): (service?: str
   return (service = '') => limit(about(service));
 }
 
-t.test('a burst, and then so many a second', async (t) => {
+t.test('the event rate limit allows a burst, and then its rate', async (t) => {
   const clock = new FakeClock();
   const may = limiter(t, 'limits: [{type: Server, qps: 2, burst: 3}]', clock);
   t.same([may(), may('a/b'), may('b/c'), may()], [true, true, true, false]);
@@ -42,7 +42,7 @@ t.test('a burst, and then so many a second', async (t) => {
   t.same([may(), may(), may(), may()], [true, true, true, false], 'no more than the burst is kept');
 });
 
-t.test('for each namespace, and for each object', (t) => {
+t.test('the event rate limit counts per namespace and per object', (t) => {
   const namespaces = limiter(t, 'limits: [{type: Namespace, qps: 1, burst: 1}]');
   t.same(['a/x', 'a/y', 'b/x', ''].map(namespaces), [true, false, true, true]);
   const objects = limiter(t, 'limits: [{type: SourceAndObject, qps: 1, burst: 1}]');
@@ -54,7 +54,7 @@ t.test('for each namespace, and for each object', (t) => {
   t.end();
 });
 
-t.test('a file that cannot be used', (t) => {
+t.test('an invalid event rate limit file is refused', (t) => {
   t.match(read(t, 'limits: []'), {
     problem:
       /^--event-rate-limit-config: .*limits\.yaml: Configuration\.limits: is empty: should be a list of at least 1$/,

@@ -18,7 +18,7 @@ function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingL
   return { changes: new ForeignChanges({ drift, observers, clock: new FakeClock(), log }), log, notified };
 }
 
-t.test('a kernel that does not let us watch: said once, tried again by the next call', (t) => {
+t.test('a kernel that refuses the watch is reported once, and the watch is tried again by the next call', (t) => {
   const { changes, log, notified } = watcher();
   const refuse = (): never => {
     throw new Error('EPERM');
@@ -59,7 +59,7 @@ function audited(end: () => boolean, replaced: boolean): FamilySync {
   return sync as unknown as FamilySync;
 }
 
-t.test('an audit that fails is counted and said; one of rules that go is neither, however it ends', async (t) => {
+t.test('an audit that fails is counted and logged, except one of rules that are being replaced', async (t) => {
   const fail = (): never => {
     throw new Error('ENOBUFS');
   };

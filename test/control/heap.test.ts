@@ -86,7 +86,7 @@ async function staysSmall(t: Test, round: () => Promise<void>): Promise<void> {
   t.ok(grown < MOST_BYTES, `${grown} bytes more`);
 }
 
-t.test('state, plan, progress and reports remember no Service that is gone', async (t) => {
+t.test('state, plan, progress and reports keep nothing of removed Services', async (t) => {
   const names = new Interner(1000);
   const store = new Store();
   const writer = store.register('test');

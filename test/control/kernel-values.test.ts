@@ -58,7 +58,7 @@ function refuse(code: string): Promise<never> {
   return Promise.reject(Object.assign(new Error(code), { code }));
 }
 
-t.test('sets a value, and again within a second of its change', async (t) => {
+t.test('a kernel value is set, and set again within a second of an external change', async (t) => {
   const { values, clock, file, repaired } = setup('60');
   await values.apply();
   t.equal(file.content, '30');
@@ -69,7 +69,7 @@ t.test('sets a value, and again within a second of its change', async (t) => {
   t.same(repaired, ['7']);
 });
 
-t.test('a value that cannot be set is named until it can', async (t) => {
+t.test('a kernel value that cannot be set is reported until it can', async (t) => {
   const { values, clock, file, repaired, problems } = setup(null);
   await values.apply();
   t.match(problems(), [/nf_conntrack_udp_timeout should be 30, cannot be read: ENOENT/]);
@@ -88,7 +88,7 @@ t.test('a value that cannot be set is named until it can', async (t) => {
   t.same(repaired, ['7'], 'a repair that took two attempts');
 });
 
-t.test('a kernel value that is overwritten all the time is set less and less often', async (t) => {
+t.test('a kernel value that is constantly overwritten is set less and less often', async (t) => {
   const { values, clock, file, repaired } = setup('30');
   await values.apply();
   for (let second = 0; second < 120; second++) {
@@ -103,7 +103,7 @@ t.test('a kernel value that is overwritten all the time is set less and less oft
   t.ok(file.reads - reads >= 59, 'once it is left alone it is looked at every second again');
 });
 
-t.test('one timer at most, none after the stop', async (t) => {
+t.test('kernel values have at most one timer, and none after the stop', async (t) => {
   const { values, clock, file } = setup('30');
   await Promise.all([values.apply(), values.apply(), values.apply()]);
   t.equal(clock.waiting, 1);
@@ -116,7 +116,7 @@ t.test('one timer at most, none after the stop', async (t) => {
   t.equal(file.content, '7', 'nor is anything set');
 });
 
-t.test('a value that is no longer asked for is what it was before', async (t) => {
+t.test('a kernel value that is no longer configured is restored', async (t) => {
   const { values, clock, file, repaired, problems, wish } = setup('60');
   await values.apply();
   await wish(45);
@@ -133,7 +133,7 @@ t.test('a value that is no longer asked for is what it was before', async (t) =>
   t.same([repaired, problems()], [[], []]);
 });
 
-t.test('a value that others rely on by then stays without a word', async (t) => {
+t.test('a kernel value marked as permanent stays, without a log line', async (t) => {
   const { values, file, problems, log, wish } = setup('60');
   await wish({ path: PATH, value: 45, match: 'equal', stays: true });
   await wish(null);
@@ -142,7 +142,7 @@ t.test('a value that others rely on by then stays without a word', async (t) => 
   t.notOk(log.lines.some((line) => line.includes('no longer asks for')));
 });
 
-t.test('giving a value back is tried until it works', async (t) => {
+t.test('restoring a kernel value is retried until it works', async (t) => {
   const { values, clock, file, repaired, problems, wish } = setup('60');
   await values.apply();
   file.readOnly = true;
@@ -153,7 +153,7 @@ t.test('giving a value back is tried until it works', async (t) => {
   t.same([file.content, problems(), repaired], ['60', [], []]);
 });
 
-t.test('a value that was right at the start stays, and that is said once', async (t) => {
+t.test('a kernel value that was right at the start stays, which is logged once', async (t) => {
   const { values, clock, file, problems, log, wish } = setup('30');
   await values.apply();
   await wish(45);

@@ -80,7 +80,7 @@ t.test(
   },
 );
 
-t.test('an urgent trigger does not keep the minimum interval, and neither does its retry', async (t) => {
+t.test('an urgent trigger ignores the minimum interval, and its retry does too', async (t) => {
   const { clock, loop, starts } = setup({}, (index) => (index === 1 ? new Error('no') : null));
   loop.trigger();
   await clock.advance(10);
@@ -153,7 +153,7 @@ t.test('a trigger brings the retry forward, within the minimum interval', async 
   t.same(starts(), [0, 1000, 6000, 16_000], 'the retry itself makes it grow');
 });
 
-t.test('a retry waits for the minimum interval', async (t) => {
+t.test('a retry keeps the minimum interval', async (t) => {
   const { clock, loop, starts } = setup({}, (index) => (index === 0 ? new Error('no') : null));
   loop.trigger();
   await clock.advance(2000);
@@ -263,7 +263,7 @@ t.test('a trigger from within a run is not lost', async (t) => {
   t.equal(runs, 3);
 });
 
-t.test('work that a run leaves to the next follows after a short rest, without the minimum interval', async (t) => {
+t.test('work that a run leaves follows after a short pause, without the minimum interval', async (t) => {
   const clock = new FakeClock(0);
   const starts: number[] = [];
   const loop: Loop = new Loop({

@@ -24,7 +24,7 @@ function host(served: readonly string[]): NativeAddon {
   );
 }
 
-t.test('ST-30: without any programs there is one clear error, without those of a family a warning', async (t) => {
+t.test('ST-30: missing programs are one clear error, those of one family a warning', async (t) => {
   const log = new RecordingLog();
   const prepare = (served: readonly string[], flags: readonly string[] = []): ReturnType<typeof prepareMode> =>
     prepareMode(fromFile('', flags).config, { host: LINUX_HOST, addon: host(served) }, FAMILIES, log);
@@ -42,7 +42,7 @@ t.test('ST-30: without any programs there is one clear error, without those of a
   t.ok(log.lines.includes('warn no iptables-nft programs that work for IPv6, it is not served'));
 });
 
-t.test('a mode that is for other platforms is refused', async (t) => {
+t.test('a mode of another platform is refused', async (t) => {
   const elsewhere = { host: { ...LINUX_HOST, platform: 'win32' }, addon: host(['IPv4']) } as const;
   const refused = new ModeError('mode: nftables is for linux, and this host is win32');
   const { config } = fromFile('mode: nftables\n');

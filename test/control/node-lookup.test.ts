@@ -37,7 +37,7 @@ async function lookUp(settings: Config, expected: RegExp, ms = 300): Promise<Fou
   return ms > 60_000 || expected.test([...warnings, ...errors].join()) ? found : lookUp(settings, expected, 2 * ms);
 }
 
-t.test('ST-13: a Node that comes while it is waited for', async (t) => {
+t.test('ST-13: a Node that appears during the wait is found', async (t) => {
   const api = await server(t);
   const looking = lookUpNode(config(`--master=${api.url}`), 'v1', log, { nodeMs: 100_000, podCIDRsMs: 0 });
   setTimeout(() => {
@@ -50,7 +50,7 @@ t.test('ST-13: a Node that comes while it is waited for', async (t) => {
   t.same(new Set(api.requests.map(({ resource }) => resource)), new Set(['nodes']), 'nothing else is read');
 });
 
-t.test('a Node that does not come, or has no address, is a warning', async (t) => {
+t.test('a Node that does not appear, or has no address, gives a warning', async (t) => {
   const api = await server(t);
   const settings = config(`--master=${api.url}`);
   t.match(await lookUp(settings, /no Node/), { warnings: ['there is no Node me'], errors: [] });
@@ -58,7 +58,7 @@ t.test('a Node that does not come, or has no address, is a warning', async (t) =
   t.match(await lookUp(settings, /no address/), { warnings: ['Node me has no address'], errors: [] });
 });
 
-t.test('ST-15: pod CIDRs are waited for longer, and needed', async (t) => {
+t.test('ST-15: NodeCIDR needs pod CIDRs, and waits longer for them', async (t) => {
   const api = await server(t);
   const settings = config(`--master=${api.url}`, '--detect-local-mode=NodeCIDR');
   api.put(node('me', { addresses: ADDRESSES }));
@@ -80,7 +80,7 @@ t.test('an API server that cannot be read is an error that says why', async (t) 
   t.match((await lookUp(settings, /REFUSED/)).errors, [/unavailable: .*ECONNREFUSED/]);
 });
 
-t.test('manifests are read once', async (t) => {
+t.test('manifests are read once for the Node', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'lookup-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });

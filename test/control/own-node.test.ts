@@ -36,7 +36,7 @@ t.test('a setting without effect in mode kernelspace neither ends a start nor is
   t.end();
 });
 
-t.test('ST-31 to ST-33: what does not fit together', (t) => {
+t.test('ST-31 to ST-33: contradictions between Node and configuration are errors or warnings', (t) => {
   const four = node('me', ['192.168.0.2', '2001:db8::2']);
   const six = node('me', ['2001:db8::2', '192.168.0.2']);
   const rows: readonly [string, string[], readonly Family[], typeof four | undefined, RegExp | null, RegExp | null][] =
@@ -108,7 +108,7 @@ function world(): { readonly own: OwnNode; readonly log: RecordingLog; readonly 
   return { own, log, fatal };
 }
 
-t.test('NodeCIDR: nothing before the pod CIDRs are known, and they stay known', (t) => {
+t.test('NodeCIDR: nothing is programmed before the pod CIDRs are known, and known ones are kept', (t) => {
   const { own, log, fatal } = world();
   const settings = config(PRIMARY, '--detect-local-mode=NodeCIDR');
   const view = (): unknown => own.view(new Store().snapshot, 'me').node('me');
@@ -153,7 +153,7 @@ t.test('a change to NodeCIDR waits for the pod CIDRs too', (t) => {
   t.end();
 });
 
-t.test('ST-33: a start that cannot work ends the process before anything is programmed', (t) => {
+t.test('ST-33: an impossible configuration ends the process before anything is programmed', (t) => {
   const { own, fatal } = world();
   const wrong = node('me', ['192.168.0.2'], { podCIDRs: ['fd00::/64'] });
   t.equal(own.update(config(PRIMARY, '--detect-local-mode=NodeCIDR'), wrong), false);

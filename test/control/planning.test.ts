@@ -47,7 +47,7 @@ async function turnsUntil(promise: Promise<unknown>): Promise<number> {
 /** Frontends by the changes that the dataplane was given. */
 const sent = (calls: readonly string[]): readonly FrontendKey[] => calls.flatMap((call) => call.split(','));
 
-t.test('a long plan leaves turns of the event loop to others, and is sent whole', async (t) => {
+t.test('a long plan yields to the event loop, and is sent whole', async (t) => {
   const made = slow();
   await made.cycle.run({ full: true });
   made.dataplanes.IPv4.calls.length = 0;
@@ -60,7 +60,7 @@ t.test('a long plan leaves turns of the event loop to others, and is sent whole'
   t.equal(sent(made.dataplanes.IPv4.calls).length, COUNT);
 });
 
-t.test('a plan of one Service is sent in the turn in which it is made', async (t) => {
+t.test('a plan of one Service is sent in the same turn of the event loop', async (t) => {
   const made = slow();
   await made.cycle.run({ full: true });
   made.dataplanes.IPv4.calls.length = 0;
@@ -70,7 +70,7 @@ t.test('a plan of one Service is sent in the turn in which it is made', async (t
   await run;
 });
 
-t.test('a change that comes during a plan waits for the next one, and counts as waiting', async (t) => {
+t.test('a change that arrives during a plan waits for the next one, and counts as pending', async (t) => {
   const made = slow();
   const { cycle, progress, dataplanes } = made;
   await cycle.run({ full: true });
@@ -94,7 +94,7 @@ t.test('a change that comes during a plan waits for the next one, and counts as 
   t.equal(ports.length, COUNT);
 });
 
-t.test('settings that change during a plan: it is given up, and what is sent goes by the new ones', async (t) => {
+t.test('a plan is abandoned when settings change, and made anew with the new ones', async (t) => {
   const made = slow();
   const { cycle, dataplanes } = made;
   made.upsert(...numbered(COUNT));

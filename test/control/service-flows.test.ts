@@ -133,7 +133,7 @@ async function begun(t: Test, limits?: Partial<SeriesLimits>): Promise<Scene> {
   return scene;
 }
 
-t.test('flows are counted for the Service port whose address, or node port, they were addressed to', async (t) => {
+t.test('flows are counted for the Service port of the address, or node port, that clients used', async (t) => {
   const scene = await begun(t);
   await scene.count([
     { to: ['10.96.0.10', 80], by: ['10.0.0.1', 8080], sum: [2, 12, 900, 10, 5000] },
@@ -180,7 +180,7 @@ t.test('flows are counted for the Service port whose address, or node port, they
   t.equal(scene.values('packets_total')['default/web/http/TCP/request'], 22, 'and all that it carries');
 });
 
-t.test('a deleted Service leaves, as does an endpoint that is gone', async (t) => {
+t.test('a deleted Service and a removed endpoint lose their metrics', async (t) => {
   const scene = await begun(t);
   await scene.count([
     { to: ['10.96.0.10', 80], by: ['10.0.0.1', 8080] },
@@ -200,7 +200,7 @@ t.test('a deleted Service leaves, as does an endpoint that is gone', async (t) =
   t.same(scene.values('endpoint_connections_total'), {});
 });
 
-t.test('of 10,000 frontends so many are told apart as may be, and nothing is lost', async (t) => {
+t.test('of 10,000 frontends only the limit get own metrics, and the sum is complete', async (t) => {
   const scene = await begun(t, { max: 100 });
   const addresses = Array.from({ length: 10_000 }, (_, index) => `10.97.${index >> 8}.${index & 255}`);
   scene.put(...addresses.map((own, index) => service(`many-${index}`, { clusterIPs: [own] })));
@@ -239,7 +239,7 @@ t.test('counts that could not be read in time are reported, and an unresponsive 
   t.equal(scene.log.lines.filter((line) => line.includes('cannot count flows')).length, 2);
 });
 
-t.test('flows through rules of an earlier process wait for the plan', async (t) => {
+t.test('flows through rules of an earlier process are counted once there is a plan', async (t) => {
   const scene = new Scene();
   await scene.flows.start();
   t.equal(scene.takes, 1, 'what was there before is known at once');
@@ -254,7 +254,7 @@ t.test('flows through rules of an earlier process wait for the plan', async (t) 
   scene.flows.stop();
 });
 
-t.test('a look that is held up, at the start or later, does not hold up those after it', async (t) => {
+t.test('a delayed listing of flows does not delay the following ones', async (t) => {
   const scene = new Scene();
   t.teardown(() => {
     scene.flows.stop();
@@ -273,7 +273,7 @@ t.test('a look that is held up, at the start or later, does not hold up those af
   }
 });
 
-t.test('listing takes a hundredth of the time, however often somebody asks', async (t) => {
+t.test('listing flows takes a hundredth of the time, however often metrics are scraped', async (t) => {
   const scene = await begun(t);
   const before = scene.takes;
   await scene.clock.advance(100);

@@ -103,7 +103,7 @@ async function begun(t: Test, max?: number): Promise<Scene> {
   return scene;
 }
 
-t.test('packets count for the Service port of their frontend, whichever address it has', async (t) => {
+t.test('refused packets count for the Service port of their frontend, on each address', async (t) => {
   const scene = await begun(t);
   scene.inForce.IPv4.answer = [
     refused('10.96.0.10', 80, 3),
@@ -155,7 +155,7 @@ t.test('refusals that an earlier process or mode counted do not count', async (t
   scene.refusals.stop();
 });
 
-t.test('a counter that is made anew goes on from nothing, and rows of one kind belong together', async (t) => {
+t.test('a counter that starts again at zero adds to the sum, and rows of one kind are added up', async (t) => {
   const scene = await begun(t);
   for (const [packets, sum] of [
     [5, 5],
@@ -172,7 +172,7 @@ t.test('a counter that is made anew goes on from nothing, and rows of one kind b
   t.same(scene.values, { 'refused/default/web/http/TCP/no-endpoints': 18 });
 });
 
-t.test('a family that does not answer is told of once, and keeps no other from counting', async (t) => {
+t.test('a family whose refused packets cannot be read is reported once, and the other is counted', async (t) => {
   const scene = await begun(t);
   scene.inForce.IPv4.answer = new Error('no');
   scene.inForce.IPv6.answer = [refused('fd00:96::a', 80, 1)];
@@ -184,7 +184,7 @@ t.test('a family that does not answer is told of once, and keeps no other from c
   t.same(scene.values, { 'refused/default/web/http/TCP/no-endpoints': 3 });
 });
 
-t.test('Service ports that are not told apart count as one', async (t) => {
+t.test('Service ports beyond the limit are counted together', async (t) => {
   const scene = await begun(t, 1);
   scene.put(service('other', { clusterIPs: ['10.96.0.11'] }), service('third', { clusterIPs: ['10.96.0.12'] }));
   scene.inForce.IPv4.answer = ['10.96.0.10', '10.96.0.11', '10.96.0.12'].map((to) => refused(to, 80, 2));

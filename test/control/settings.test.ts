@@ -3,7 +3,7 @@ import type { Sysctl } from '../../src/base/sysctl.js';
 import { kernelSettings, planSettings } from '../../src/control/settings.js';
 import { fromFile } from '../config/load-from.js';
 
-t.test('ST-44: loopback is routed where node ports answer there, once that is guarded', (t) => {
+t.test('ST-44: route_localnet is set after its guard, where node ports answer on loopback', (t) => {
   const rows: readonly (readonly [string, boolean])[] = [
     ['', true],
     ['mode: nftables', false],
@@ -25,7 +25,7 @@ t.test('ST-44: loopback is routed where node ports answer there, once that is gu
   t.end();
 });
 
-t.test('ST-46: sysctls of ipvs mode, and none of the others', (t) => {
+t.test('ST-46: sysctls of ipvs mode are set in that mode only', (t) => {
   const sysctls = (body: string): readonly Sysctl[] => kernelSettings(fromFile(body).config, null).sysctls;
   const set = (body: string): readonly string[] => sysctls(body).map(({ name, value }) => `${name}=${value}`);
   const always = [
@@ -48,7 +48,7 @@ t.test('ST-46: sysctls of ipvs mode, and none of the others', (t) => {
   t.end();
 });
 
-t.test('bytes and packets of flows are counted if Services are', (t) => {
+t.test('nf_conntrack_acct is set with --service-telemetry', (t) => {
   for (const [mode, own] of [
     ['nftables', 0],
     ['ipvs', 5],

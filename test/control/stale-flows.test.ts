@@ -10,7 +10,7 @@ import { planSettings } from '../support/plan-settings.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { address } from '../support/rows.js';
 
-t.test('where rules of another mode stay, the frontends are remembered that went last', async (t) => {
+t.test('removed frontends are remembered while rules of another mode are in the kernel', async (t) => {
   const passes: (readonly FrontendKey[])[] = [];
   const conntrack: NonNullable<StaleFlowsParts['conntrack']> = {
     reconcile: ({ changed }) => {

@@ -3,7 +3,7 @@ import { StartProgress } from '../../src/control/start-progress.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
-t.test('a start that takes long says how far it is', async (t) => {
+t.test('a slow start logs its progress', async (t) => {
   const clock = new FakeClock();
   const lines: [string, Readonly<Record<string, unknown>> | undefined][] = [];
   const reported = (): typeof lines => lines.splice(0);
@@ -49,7 +49,7 @@ t.test('a start that takes long says how far it is', async (t) => {
   t.same([reported(), clock.waiting], [[], 0], 'and then it is over');
 });
 
-t.test('nothing after a stop', async (t) => {
+t.test('the progress of the start logs nothing after the stop', async (t) => {
   const clock = new FakeClock();
   const log = new RecordingLog();
   const progress = new StartProgress({

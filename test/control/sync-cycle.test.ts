@@ -6,7 +6,7 @@ import type { EndpointSliceRow } from '../../src/state/rows.js';
 import { node, service, slice } from '../support/rows.js';
 import { replaceMode, WEB, world, taken } from './sync-cycle-world.js';
 
-t.test('a change is planned, applied in both families and its flows looked at; what ran is complete', async (t) => {
+t.test('a change is planned, applied in both families, and its flows checked', async (t) => {
   const made = world();
   const { cycle, dataplanes, conntrack } = made;
   made.upsert(WEB);
@@ -25,7 +25,7 @@ t.test('a change is planned, applied in both families and its flows looked at; w
   t.equal(made.clock.waiting, 0);
 });
 
-t.test('one family fails: the other has its turn, and the pass is not complete', async (t) => {
+t.test('one family fails: the other is synced, and the pass counts as incomplete', async (t) => {
   const made = world();
   const { cycle, dataplanes, health, clock } = made;
   made.upsert(WEB);
@@ -46,7 +46,7 @@ t.test('one family fails: the other has its turn, and the pass is not complete',
   t.equal(health.healthy(), true);
 });
 
-t.test('a difference that cannot be repaired is reported once, and again when it returns', async (t) => {
+t.test('a difference that cannot be repaired is logged once, and again when it returns', async (t) => {
   const { cycle, dataplanes, log } = world();
   const problem = 'could not remove foreign objects (x): EBUSY';
   const reported = (): number => log.lines.splice(0).filter((line) => line === `warn ${problem}`).length;
@@ -63,7 +63,7 @@ t.test('a difference that cannot be repaired is reported once, and again when it
   }
 });
 
-t.test('a Service that the kernel keeps refusing is told of on the Service', async (t) => {
+t.test('a Service that the kernel keeps refusing gets an event', async (t) => {
   const made = world();
   made.upsert(service('web', { clusterIPs: ['10.96.0.10'] }));
   const { failures } = made.dataplanes.IPv4;
@@ -126,7 +126,7 @@ function webSlice(...addresses: readonly string[]): EndpointSliceRow {
   );
 }
 
-t.test('attempts to endpoints that take no new connections have one pass for many changes, soon after', async (t) => {
+t.test('attempts to endpoints without new connections are removed in one pass for many changes', async (t) => {
   const made = world();
   const { cycle, conntrack, clock } = made;
   made.upsert(TCP, webSlice('10.244.1.1', '10.244.1.2', '10.244.1.3'));
@@ -208,7 +208,7 @@ t.test('attempts to endpoints that take no new connections have one pass for man
   t.match(passes(), [/^IPv4 .*10\.96\.0\.10:80\/TCP$/], 'attempts to a Service that went in another mode');
 });
 
-t.test('attempts that the kernel ends within a second have no pass', async (t) => {
+t.test('connection attempts that the kernel ends within a second need no pass', async (t) => {
   for (const [seconds, lacksTimeouts, expected] of [
     [1, false, []],
     [1, true, ['IPv4 10.96.0.10:80/TCP']],
@@ -234,7 +234,7 @@ t.test('attempts that the kernel ends within a second have no pass', async (t) =
   }
 });
 
-t.test('leftovers of other modes are looked for at every periodic run, however it compares', async (t) => {
+t.test('leftovers of other modes are searched for at every periodic run', async (t) => {
   const made = world();
   made.upsert(WEB);
   await made.cycle.run({ full: true });
@@ -245,7 +245,7 @@ t.test('leftovers of other modes are looked for at every periodic run, however i
   t.same(taken(made), ['takeover']);
 });
 
-t.test('a frontend that the kernel refuses is told of, and tried again when its time comes', async (t) => {
+t.test('a frontend that the kernel refuses is reported, and retried when due', async (t) => {
   const made = world();
   const { cycle, clock, dataplanes, events, log, health } = made;
   made.upsert(WEB);
@@ -284,7 +284,7 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   t.equal(clock.waiting, 0);
 });
 
-t.test('a dataplane that wants to be called again is, once, and not when something else came first', async (t) => {
+t.test('a dataplane is called again at its due time, once, unless a sync came first', async (t) => {
   const made = world();
   const { cycle, clock, dataplanes } = made;
   made.upsert(WEB);
@@ -301,7 +301,7 @@ t.test('a dataplane that wants to be called again is, once, and not when somethi
   t.equal(clock.waiting, 0, 'the last run decides');
 });
 
-t.test('nothing is programmed before what rules depend on is known of the Node', async (t) => {
+t.test('nothing is programmed before the Node has what the rules depend on', async (t) => {
   const made = world(planSettings({ localDetection: { type: 'NodeCIDR' } }));
   const { cycle, dataplanes, health } = made;
   made.upsert(WEB);
@@ -315,7 +315,7 @@ t.test('nothing is programmed before what rules depend on is known of the Node',
   t.equal(health.nodeEligible, true);
 });
 
-t.test('other settings plan everything anew, and what they guard is told once the kernel has them', async (t) => {
+t.test('changed settings plan everything anew, and guards are reported once the kernel has them', async (t) => {
   const made = world();
   const { cycle, dataplanes } = made;
   made.upsert(WEB);
@@ -338,7 +338,7 @@ t.test('other settings plan everything anew, and what they guard is told once th
   t.equal(cycle.guardedBy?.masqueradeAll, true);
 });
 
-t.test('where the kernel tells of nothing it is looked every second, until the mode is another', async (t) => {
+t.test('a dataplane without kernel notifications is probed every second, until the mode changes', async (t) => {
   const made = world();
   const { cycle, dataplanes, clock, health, log } = made;
   const looks: number[] = [];
@@ -403,7 +403,7 @@ t.test(
   },
 );
 
-t.test('work beside a sync that fails is made up for by a comparison of everything', async (t) => {
+t.test('background work that fails leads to a full comparison', async (t) => {
   const made = world();
   const { cycle, dataplanes, clock } = made;
   made.upsert(WEB);
@@ -418,7 +418,7 @@ t.test('work beside a sync that fails is made up for by a comparison of everythi
   t.equal(dataplanes.IPv4.calls.at(-1), 'full');
 });
 
-t.test('a run that ends after the stop leaves nothing behind that waits', async (t) => {
+t.test('a run that ends after the stop leaves no timer', async (t) => {
   const made = world();
   const { cycle, dataplanes, conntrack, clock } = made;
   made.upsert(WEB, service('also', { clusterIPs: ['10.96.0.10'], ports: [{ port: 53, protocol: 'UDP' }] }));
@@ -441,7 +441,7 @@ t.test('a run that ends after the stop leaves nothing behind that waits', async 
   t.same(taken(made), [], 'nobody is listened to, and no run is asked for');
 });
 
-t.test('a Service that cannot be planned keeps no other from the kernel, and is tried again', async (t) => {
+t.test('a Service that cannot be planned does not block others, and is retried', async (t) => {
   const made = world();
   const { cycle, dataplanes } = made;
   let broken = true;

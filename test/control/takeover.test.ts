@@ -32,7 +32,7 @@ class NodeWithSet extends FakeKernel {
 
 const ALL = footprintsOn('linux');
 
-t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
+t.test('leftovers of other modes are removed until there are none, and each is logged once', async (t) => {
   const log = new RecordingLog();
   const addon = new NodeWithSet(loadAddon().nftables);
   const finished: number[] = [];
@@ -67,7 +67,7 @@ t.test('leftovers are looked for until nothing is left, and each thing is said o
   ]);
 });
 
-t.test('once it has retired it removes nothing: what it would remove may be in force', async (t) => {
+t.test('after retire() leftovers are not removed, as they may belong to the active mode', async (t) => {
   const addon = new NodeWithSet(loadAddon().nftables);
   const own = { footprint: modeDefinition('nftables').footprint, flavor: null };
   const onFinished = (): void => {

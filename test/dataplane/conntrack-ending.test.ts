@@ -20,7 +20,7 @@ const FLOWS: readonly FlowText[] = [
   { ...ESTABLISHED, to: '10.96.0.10 80', by: '10.244.1.1 80' },
 ];
 
-t.test('connections by frontend and endpoint', async (t) => {
+t.test('connections are grouped by frontend and endpoint', async (t) => {
   const { count, records } = listing('IPv4', FLOWS);
   const flows = await endingFlows({ count, records }, VIEW, { now: () => 0 });
   const size = records.length / count;
@@ -35,7 +35,7 @@ t.test('connections by frontend and endpoint', async (t) => {
   t.end();
 });
 
-t.test('a long listing lets others have their turn, however slow the machine is', async (t) => {
+t.test('reading a long conntrack listing yields to the event loop', async (t) => {
   const many = listing('IPv4', new Array<readonly FlowText[]>(1000).fill(FLOWS).flat());
   let [time, turns, isOver] = [0, 0, false];
   const count = (): void => {

@@ -107,7 +107,7 @@ const PLANNING: readonly PlanningCase[] = [
 ];
 
 for (const { name, changed, full, frontends, filters } of PLANNING) {
-  t.test(`listings of a pass: ${name}`, async (t) => {
+  t.test(`conntrack listings of a pass: ${name}`, async (t) => {
     const kernel = new RecordingKernel('IPv4', []);
     const report = await new ConntrackReconciler(kernel).reconcile(view('IPv4', frontends ?? ALL, changed, full));
     t.same(kernel.filters, filters);
@@ -123,7 +123,7 @@ const FLOWS: readonly FlowText[] = [
   { protocol: 'SCTP', to: '10.96.0.10 53', by: '10.244.9.9 53' },
 ];
 
-t.test('counts of a full pass', async (t) => {
+t.test('a full conntrack pass counts flows and deletions', async (t) => {
   const kernel = new RecordingKernel('IPv4', FLOWS);
   const report = await new ConntrackReconciler(kernel).reconcile(view('IPv4', ALL, [], true));
   t.same(kernel.deletions, [
@@ -134,7 +134,7 @@ t.test('counts of a full pass', async (t) => {
   t.same(report, { flows: 5, deleted: 1, errors: [] });
 });
 
-t.test('a listing that fails does not keep the other protocol from its turn', async (t) => {
+t.test('a conntrack listing that fails does not block the other protocol', async (t) => {
   const kernel = new RecordingKernel('IPv4', FLOWS);
   kernel.failing.add('list 17');
   const report = await new ConntrackReconciler(kernel).reconcile(view('IPv4', ALL, [], true));
@@ -150,7 +150,7 @@ t.test('a listing that fails does not keep the other protocol from its turn', as
   t.equal(kernel.deletions.length, 4);
 });
 
-t.test('a deletion that fails is an error of the pass', async (t) => {
+t.test('a conntrack deletion that fails is an error of the pass', async (t) => {
   const kernel = new RecordingKernel('IPv4', FLOWS);
   kernel.failing.add('delete');
   const report = await new ConntrackReconciler(kernel).reconcile(view('IPv4', ALL, ['10.96.0.10:53/UDP']));
@@ -161,7 +161,7 @@ t.test('a deletion that fails is an error of the pass', async (t) => {
   t.equal(report.deleted, 0);
 });
 
-t.test('IPv6 asks for its own family', async (t) => {
+t.test('a conntrack pass of IPv6 lists its own family', async (t) => {
   const kernel = new RecordingKernel('IPv6', [{ to: 'fd00:96::a 53', by: 'fd00:244::1 53' }]);
   const frontends = [{ at: 'fd00:96::a 53', to: [] }];
   const report = await new ConntrackReconciler(kernel).reconcile(view('IPv6', frontends, ['[fd00:96::a]:53/UDP']));

@@ -268,7 +268,7 @@ for (const testCase of CASES) {
   });
 }
 
-t.test('a listing that claims more records than it has', (t) => {
+t.test('a conntrack listing that claims more records than it has is refused', (t) => {
   const [scope] = flowScopes({
     table: table('IPv4', [DNS]),
     isNodePortAddress: () => false,
@@ -282,7 +282,7 @@ t.test('a listing that claims more records than it has', (t) => {
   t.end();
 });
 
-t.test('thousands of frontends and endpoints are told apart', (t) => {
+t.test('stale flows are found among thousands of frontends and endpoints', (t) => {
   const frontends = Array.from({ length: 5000 }, (_, index) => ({
     at: `10.96.${index >> 8}.${index & 255} 53`,
     to: [`10.244.${index >> 8}.${index & 255} 53`, `10.245.${index >> 8}.${index & 255} 53`],

@@ -42,7 +42,7 @@ const QUESTION: ForeignQuestion = {
   endpoints: ['10.244.1.1', '10.244.1.2'].map((each) => ({ address: address(each), port: 80, isOwn: false })),
 };
 
-t.test('chains that call each other too many times are said to be so, once, in little time', async (t) => {
+t.test('chains that call each other too many times are reported once, in little time', async (t) => {
   const { losses, unread } = await lossesOf(legacy('-j L0', '-j DROP'), QUESTION);
   t.same(losses, []);
   t.same(unread, [
@@ -52,7 +52,7 @@ t.test('chains that call each other too many times are said to be so, once, in l
   t.end();
 });
 
-t.test("drops by another owner's earlier rule are known", async (t) => {
+t.test('a drop in an earlier rule of another owner is found', async (t) => {
   const { losses, unread } = await lossesOf(legacy('-j DROP', '-j L0'), QUESTION);
   t.same(
     losses.map(({ outcome, certain, all }) => ({ outcome, certain, all })),

@@ -110,7 +110,7 @@ async function world(
   };
 }
 
-t.test('a cluster as kubeadm leaves it, and what is asked of it', async (t) => {
+t.test('check --cluster finds nothing wrong in a kubeadm cluster, and reads it in few requests', async (t) => {
   const { server, run } = await world(t, [
     ...Object.entries(CONFIG_MAPS).map(([name, data]) => configMap(name, data)),
     serviceCIDRObject('kubernetes', ['10.96.0.0/12']),
@@ -211,7 +211,7 @@ t.test(
   },
 );
 
-t.test('warnings alone are no errors, unless they are to be', async (t) => {
+t.test('check exits 0 with warnings alone, and 1 with --strict', async (t) => {
   const { server, run } = await world(t);
   server.faults.add({ resource: 'configmaps', fault: { type: 'status', code: 403, message: 'no' } });
   const { stdout, status } = await run();
@@ -242,7 +242,7 @@ t.test('check reports an API server that is unreachable or refuses access', asyn
   t.match(await by(join(folder, 'gone')), { status: 2, stderr: /^could not read the cluster: .*gone: .*ENOENT/ });
 });
 
-t.test('large clusters come in pages, of which the next may be asked for too late', async (t) => {
+t.test('check --cluster reads pages, and starts again after an expired continue token', async (t) => {
   const addressOf = (index: number): string => `10.96.${1 + (index >> 8)}.${index & 0xff}`;
   const services = Array.from({ length: 1200 }, (_, index) =>
     serviceObject(`s-${String(index).padStart(4, '0')}`, { clusterIP: addressOf(index) }),
@@ -270,14 +270,14 @@ t.test('large clusters come in pages, of which the next may be asked for too lat
   t.same(pages(), ['500', '500', '500', '500']);
 });
 
-t.test('the release is that of the cluster, unless another is given', async (t) => {
+t.test('check --cluster takes the cluster’s Kubernetes release, unless --kubernetes-version is given', async (t) => {
   const old = configMap('kubeadm-config', { ClusterConfiguration: CLUSTER.replace('v1beta4', 'v1beta3') });
   const { run } = await world(t, [old], { version: '{"major":"1","minor":"30+"}' });
   t.equal((await run()).stdout, '');
   t.match((await run('--kubernetes-version=1.31')).stdout, /warning: .*is deprecated since Kubernetes 1\.31/);
 });
 
-t.test('files beside it: an object of a file stands for the one of the cluster', async (t) => {
+t.test('check --cluster with files: an object in a file replaces the one in the cluster', async (t) => {
   const { run } = await world(t);
   const file = (name: string, object: ApiObject): string => {
     const path = join(folder, name);
@@ -305,7 +305,7 @@ plugins: [{name: A, path: ${join(folder, 'other')}}]
   );
 });
 
-t.test('the kubeconfig is found as kubectl finds it', async (t) => {
+t.test('check --cluster finds the kubeconfig as kubectl does', async (t) => {
   const { server, kubeconfig } = await world(t);
   const home = join(folder, 'home');
   mkdirSync(join(home, '.kube'), { recursive: true });

@@ -20,7 +20,7 @@ function run(argv: readonly string[], files: Readonly<Record<string, string>> = 
   });
 }
 
-t.test('exit status: 0, 1 for errors, 2 for what cannot be read', async (t) => {
+t.test('check exits 0 without findings, 1 with errors, 2 if a file cannot be read', async (t) => {
   const files = { right: HEADER, warns: `${HEADER}portRange: x`, wrong: `${HEADER}x: 1`, broken: 'a: "S3cr3t\nb' };
   t.match(await run(['right'], files), { status: 0, stdout: '', stderr: '' });
   t.match(await run(['warns'], files), { status: 0, stdout: /^warns:4: document 1: warning: / });
@@ -55,28 +55,28 @@ t.test('check reports a file without a document', async (t) => {
   t.match(await run(['f'], { f: '' }), { status: 0, stdout: '' });
 });
 
-t.test('a thousand wrong fields are not a thousand lines', async (t) => {
+t.test('check prints at most 200 findings of a document, and the number of the others', async (t) => {
   const fields = Array.from({ length: 1000 }, (_, index) => `x${index}: 1\n`).join('');
   const lines = (await run(['f'], { f: HEADER + fields })).stdout.trim().split('\n');
   t.equal(lines.length, 201);
   t.match(lines.at(-1), 'and 800 more errors in this document');
 });
 
-t.test('a line is a line, and no terminal does what a file says', async (t) => {
+t.test('check escapes control characters and newlines of files in its output', async (t) => {
   const red = '\u001b[31m';
   const { stdout, stderr } = await run(['f', red], { f: `${HEADER}"\\e[31m\\nf:1": 1\n` });
   t.equal(stdout, 'f:4: document 1: error: KubeProxyConfiguration.\\u001b[31m\\u000af:1: is an unknown field\n');
   t.match(stderr, /^could not read \\u001b\[31m: ENOENT/);
 });
 
-t.test('an error behind a thousand warnings is one', async (t) => {
+t.test('check exits 1 for an error behind 600 warnings', async (t) => {
   const strangers = 'apiVersion: example.com/v1\nkind: Thing\n---\n'.repeat(600);
   const { stdout, status } = await run(['f'], { f: `${strangers}${HEADER}x: 1\n` });
   t.match(stdout, /\nf: error: and 101 more findings\n$/);
   t.equal(status, 1);
 });
 
-t.test('files that admission plugins name are read too', async (t) => {
+t.test('check reads the configuration files that an AdmissionConfiguration names, each once', async (t) => {
   const admission = (path: string): string =>
     `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: ${path}}]\n`;
   const limits = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: []\n';
@@ -95,7 +95,7 @@ t.test('files that admission plugins name are read too', async (t) => {
   t.match(await run(['self'], files), { status: 0, stdout: '' });
 });
 
-t.test('the command line', async (t) => {
+t.test('check refuses wrong command lines with status 2', async (t) => {
   t.match(await run([]), { status: 2, stderr: /^check needs a file, or --cluster\n\nUsage: pointsman check/ });
   t.match(await run(['--help']), { status: 0, stdout: /^Usage: / });
   t.match(await run(['--nope', 'f']), { status: 2, stderr: /--nope/ });
@@ -106,7 +106,7 @@ t.test('the command line', async (t) => {
   });
 });
 
-t.test('JSON and SARIF', async (t) => {
+t.test('check prints findings as JSON and SARIF', async (t) => {
   const files = { '/etc/a b.yaml': `${HEADER}oomScoreAdj: 2000\n` };
   const finding = {
     severity: 'error',
@@ -148,7 +148,7 @@ t.test('JSON and SARIF', async (t) => {
   t.same(JSON.parse((await run(['-o', 'json', 'f'], { f: HEADER })).stdout), { findings: [] });
 });
 
-t.test('the program', (t) => {
+t.test('pointsman check runs as a program: status, output and encoding', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'check-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -224,7 +224,7 @@ function holds(pid: number | undefined, path: string): boolean {
   }
 }
 
-t.test('each finding has its line', async (t) => {
+t.test('check reports the line of each finding', async (t) => {
   const lines = async (text: string): Promise<readonly string[]> =>
     (await run(['f'], { f: text })).stdout
       .trim()

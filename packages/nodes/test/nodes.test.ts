@@ -88,7 +88,7 @@ async function run(...argv: readonly string[]): Promise<{ status: number; out: s
   return { status, out, err };
 }
 
-t.test('in step, behind, different: by what each holds and what the API server holds', async (t) => {
+t.test('nodes reports each node as in step, behind or different from the API server', async (t) => {
   const well = await proxy(t);
   const behind = await proxy(t, { ...SERVICES, 'default/web-7': '900' });
   const { 'default/web-3': gone, ...fewer } = SERVICES;
@@ -142,7 +142,7 @@ function order({ differences }: NodeRow, object: string): number {
   return differences.findIndex((each) => each.object === object);
 }
 
-t.test('a change that waits for the kernel is lag', async (t) => {
+t.test('nodes counts a change that waits for the kernel as lag, not as a difference', async (t) => {
   const scene = await proxy(t);
   scene.progress.changed(null);
   await scene.clock.advance(3000);
@@ -150,7 +150,7 @@ t.test('a change that waits for the kernel is lag', async (t) => {
   t.match(rowOf(report, 'late'), { state: 'lags', why: ['a change waits for the kernel for 3.0 s'] });
 });
 
-t.test('a node without an answer is a row with its reason', async (t) => {
+t.test('nodes lists a node that does not answer, with the reason', async (t) => {
   const scene = await proxy(t);
   const health: Backend = (_request, response) => response.end('{"healthy":false}');
   const whole = await scene.read<NodeAnswer>('node');
@@ -187,7 +187,7 @@ t.test('a node without an answer is a row with its reason', async (t) => {
 
 const TIMES: Readonly<Record<'review' | 'page', number>> = { review: REVIEW_TIMEOUT_MS, page: TIMEOUT_MS };
 
-t.test('a node that is cut off from the API server says so, and its health checks are asked', async (t) => {
+t.test('nodes reports a node that is cut off from the API server, and asks its health check', async (t) => {
   const why =
     'no TokenReview from the API server (connect): cut off from the API server since 2026-01-02T03:04:05.000Z';
   const healthy: Backend = (_request, response) => response.end('{"healthy":true}');
@@ -205,7 +205,7 @@ t.test('a node that is cut off from the API server says so, and its health check
   t.ok(TIMES.review < TIMES.page, 'a proxy answers before the command gives up');
 });
 
-t.test('hostile nodes: each is named, and all others are reported', async (t) => {
+t.test('nodes reports hostile nodes by name, and all others as usual', async (t) => {
   const scene = await proxy(t);
   const whole = await scene.read<NodeAnswer>('node');
   const wrong = { ...whole, held: whole.held.map((each) => ({ ...each, sums: [1, ...each.sums.slice(1)] })) };
@@ -265,7 +265,7 @@ t.test('hostile nodes: each is named, and all others are reported', async (t) =>
   t.notMatch(text, '\u001b');
 });
 
-t.test('a node that answers without an end is named when its time is over', async (t) => {
+t.test('nodes gives up a node whose answer does not end, and names it', async (t) => {
   const endless: Backend = (_request, response) => void response.write('{');
   const healthy: Backend = (_request, response) => response.end('{"healthy":true}');
   const front = await cluster(t, { slow: { 'http:10249': endless, 'http:10256': healthy } });
@@ -273,7 +273,7 @@ t.test('a node that answers without an end is named when its time is over', asyn
   t.match(row, { state: 'no-answer', why: ['its answers take more than 0.5 s'], healthCheck: true });
 });
 
-t.test('a proxy behind access control is asked by TLS, with a token that passes the API server', async (t) => {
+t.test('nodes asks a proxy behind access control by TLS, with a token of the API server', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, {
     secured: { 'http:10249': 'EOF', 'https:10249': behindAccessControl('of the account', pages(scene)) },
@@ -307,7 +307,7 @@ t.test('a proxy behind access control is asked by TLS, with a token that passes 
   );
 });
 
-t.test('Services: what is wrong with them, and where', async (t) => {
+t.test('nodes reports problems of Services, and the nodes that have them', async (t) => {
   const scenes = await Promise.all([proxy(t), proxy(t)]);
   for (const [index, scene] of scenes.entries()) {
     scene.say([service('twin', { clusterIPs: ['10.96.0.1'] }), service('other', { clusterIPs: ['10.96.0.1'] })]);
@@ -325,7 +325,7 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   t.match(text, / quarantined, because the kernel refuses it on two: /);
 });
 
-t.test('500 nodes: so many at a time, and answers in any order', async (t) => {
+t.test('nodes asks 500 nodes with limited concurrency, and takes answers in any order', async (t) => {
   const scene = await proxy(t);
   const waiting: (() => void)[] = [];
   let came = 0;
@@ -346,7 +346,7 @@ t.test('500 nodes: so many at a time, and answers in any order', async (t) => {
   t.equal(front.peak, AT_ONCE);
 });
 
-t.test('the command: what it prints, and its exit status', async (t) => {
+t.test('nodes command: output and exit status', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene) });
   const kubeconfig = `--kubeconfig=${front.kubeconfig}`;
@@ -373,7 +373,7 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   t.match(await run('--help'), { status: 0, out: /^Usage: pointsman nodes/ });
 });
 
-t.test('the rights in deploy/components/nodes are those that it takes', async (t) => {
+t.test('deploy/components/nodes grants exactly the permissions that the command nodes uses', async (t) => {
   const front = await cluster(t, {
     one: { 'https:10249': behindAccessControl('of the account', pages(await proxy(t))), 'http:10249': 'EOF' },
   });
@@ -428,7 +428,7 @@ async function report(
   return { status, out, files: new Map(names.map((name) => [name, tar('-xzOf', file, name)])) };
 }
 
-t.test('bugreport of a node, and of all', async (t) => {
+t.test('bugreport collects one node, or all nodes', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene), two: {} });
   const one = await report(t, front, { node: 'one' });
@@ -456,7 +456,7 @@ t.test('bugreport of a node, and of all', async (t) => {
   t.match(await report(t, front, { node: 'one' }), { status: 1, out: /one\/log\.txt: .*403 by the API server/ });
 });
 
-t.test('explain by the proxy of a node', async (t) => {
+t.test('explain about a node is answered by the proxy of that node', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene), two: {} });
   const question = { kubeconfig: front.kubeconfig, namespace: '', selector: '', from: '10.1.0.1' };
@@ -480,7 +480,7 @@ t.test('explain by the proxy of a node', async (t) => {
   });
 });
 
-t.test('the page about it: on loopback, below a name that cannot be guessed', async (t) => {
+t.test('nodes serves its page on loopback only, below a random path', async (t) => {
   const front = await cluster(t, { one: plain(await proxy(t)) });
   front.nodes = ['one', 'two'];
   const folder = t.testdir({ 'index.html': '<!doctype html>', 'nodes-0a1B2c3D.js': 'go()' });

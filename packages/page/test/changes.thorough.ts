@@ -19,7 +19,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
   };
   const reported = page.locator('.unseen[role=status]').last();
 
-  await t.test('a Service, in the list and by itself', async () => {
+  await t.test('the list and the page of a Service show its change', async () => {
     await open('#/services/team-000/service-00007');
     await page.getByRole('heading', { name: 'service-00007' }).waitFor();
     const before = server.services[7];
@@ -30,7 +30,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await page.locator('#service').getByText('10.96.77.77:443/TCP').waitFor();
   });
 
-  await t.test('another Service is no reason to ask', async (t) => {
+  await t.test('a change of another Service sends no request', async (t) => {
     const before = server.asked.length;
     server.send('services', { keys: ['somewhere/else'], more: false, membership: false });
     server.send('overview', overview({ node: 'renamed' }));
@@ -38,7 +38,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     t.equal(server.asked.length, before);
   });
 
-  await t.test('Services that come keep the chosen one chosen', async (t) => {
+  await t.test('the selected Service stays selected when Services are added', async (t) => {
     const first = server.services[0];
     if (first === undefined) throw new Error('there is no Service');
     server.services.unshift({ ...first, key: '0/new', namespace: '0', name: 'new' });
@@ -49,7 +49,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     t.pass();
   });
 
-  await t.test('an explanation, when its Service changes, and not each time', async (t) => {
+  await t.test('an explanation is refreshed when its Service changes, and only then', async (t) => {
     await open('#/explain?to=10.96.0.10:443/TCP');
     await page.getByRole('heading', { name: 'Forwarded' }).first().waitFor();
     const asked = (): number => server.asked.filter((each) => each.startsWith('/ui/api/explain')).length;
@@ -73,7 +73,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await page.getByText('a change waits for 7 ms', { exact: true }).waitFor({ state: 'detached' });
   });
 
-  await t.test('health, aloud', async () => {
+  await t.test('a change of health is announced to screen readers', async () => {
     await open('#/overview');
     await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
     const reason = {
@@ -88,7 +88,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await reported.getByText('Not healthy: the last sync failed').waitFor({ state: 'attached' });
   });
 
-  await t.test('syncs, and repairs with who made them needed, aloud', async (t) => {
+  await t.test('syncs, and repairs with the process that caused them, are announced to screen readers', async (t) => {
     await open('#/history');
     const { latency } = server.history;
     server.send('syncs', { syncs: [sync(41, { servicePorts: ['shop/cart:http'] })], skipped: 12, latency });
@@ -102,7 +102,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     t.equal(await page.getByRole('table', { name: 'Syncs', exact: true }).getByRole('row').count(), 42);
   });
 
-  await t.test('configuration that changed', async () => {
+  await t.test('a changed configuration is shown', async () => {
     await open('#/configuration');
     await page.getByText('clusterCIDR', { exact: true }).waitFor();
     server.configuration = { ...server.configuration, refused: 'mode: no such mode' };
@@ -110,7 +110,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
     await page.getByRole('alert').getByText('mode: no such mode').waitFor();
   });
 
-  await t.test('a process that reports nothing, although the connection is open', async (t) => {
+  await t.test('the page reports a process that sends nothing on an open connection', async (t) => {
     await open('#/overview');
     // The server here sends nothing by itself, as a process that hangs.
     await page.getByRole('heading', { name: 'Not reachable' }).waitFor();
@@ -120,7 +120,7 @@ t.test('the page shows changes', { skip: withoutBrowser }, async (t) => {
 
   t.same(browser.complaints, [], 'the browser has nothing to complain of');
 
-  await t.test('a process that is away, and comes back', async (t) => {
+  await t.test('the page reports a process that is gone, and recovers when it is back', async (t) => {
     await open('#/overview');
     const { port } = server;
     await server.stop();

@@ -21,7 +21,7 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-t.test('Services sorted by what their endpoints have, while others have their turn', async (t) => {
+t.test('the page sorts Services by their endpoints without blocking the event loop', async (t) => {
   const scene = await pageScene(t);
   const numbers = Array.from({ length: SERVICES }, (_, number) => number);
   scene.say(
@@ -60,7 +60,7 @@ t.test('Services sorted by what their endpoints have, while others have their tu
   ]);
 });
 
-t.test('the first names of many are those that are shown', (t) => {
+t.test('firstNames() finds the first names of a packed list without decoding the rest', (t) => {
   t.same(firstNames('', 3), []);
   t.same(firstNames('web-\na\n\nb\nc', 3), ['web-a', null, 'web-b']);
   t.same(firstNames('web-\na', 3), ['web-a']);

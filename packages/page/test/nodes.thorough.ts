@@ -31,7 +31,7 @@ function report(isWell: boolean): NodesReport {
   );
 }
 
-t.test('all nodes in a browser', { skip: withoutBrowser }, async (t) => {
+t.test('the page of all nodes works in a browser', { skip: withoutBrowser }, async (t) => {
   let answer: () => Promise<NodesReport> = () => Promise.resolve(report(false));
   const folder = projectFile('dist/nodes-ui/');
   const served = await serveNodesPage({ look: () => answer(), folder }, { address: address('127.0.0.1'), port: 0 });

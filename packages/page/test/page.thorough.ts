@@ -24,7 +24,7 @@ interface AxeViolation {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-t.test('in a browser', { skip: withoutBrowser }, async (t) => {
+t.test('the page of a proxy works in a browser', { skip: withoutBrowser }, async (t) => {
   const server = await MadeUpServer.start();
   const browser = await Browser.start();
   const { page } = browser;
@@ -48,7 +48,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     while ((await search.inputValue()) !== text) await page.waitForTimeout(20);
   };
 
-  await t.test('whoever cannot see, or sees badly, can use every view', async (t) => {
+  await t.test('every view is accessible to blind and low-vision users', async (t) => {
     const axe = readFileSync(projectFile('node_modules/axe-core/axe.min.js'), 'utf8');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
@@ -65,7 +65,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await page.emulateMedia({ colorScheme: null, reducedMotion: null });
   });
 
-  await t.test('whatever names hold is text', async (t) => {
+  await t.test('names are shown as text, never as markup', async (t) => {
     for (const [name, hash] of Object.entries(VIEWS)) {
       await open(hash);
       const text = await page.locator('#page').innerText();
@@ -76,7 +76,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await page.evaluate('window.hit'), undefined);
   });
 
-  await t.test('long names and narrow windows leave the page its width', async (t) => {
+  await t.test('long names and narrow windows do not widen the page', async (t) => {
     await open(VIEWS.services);
     server.overview = { ...server.overview, node: LONG };
     for (const width of [320, 700, 1100]) {
@@ -89,7 +89,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await page.setViewportSize({ width: 1360, height: 850 });
   });
 
-  await t.test('the search asks the server, and says how many it found', async (t) => {
+  await t.test('the search asks the server, and shows the number of matches', async (t) => {
     await open('#/overview');
     await page.keyboard.press('/');
     await page.locator('#search:focus').waitFor();
@@ -119,7 +119,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await search.inputValue(), 'service-01235', 'nothing that is typed is lost');
   });
 
-  await t.test('the overview says what is wrong, by kind, and leads there', async (t) => {
+  await t.test('the overview counts problems by kind, and links to them', async (t) => {
     await open('#/overview');
     const wrong = page.getByRole('list', { name: 'What is wrong' });
     await wrong.getByText('ip_forward is 0').waitFor();
@@ -175,7 +175,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await searchIs('node:worker-18');
   });
 
-  await t.test('times have a date and 24 hours', async (t) => {
+  await t.test('times are shown with date and 24 hours', async (t) => {
     await open('#/history');
     const times = await page.locator('main time').allInnerTexts();
     t.ok(times.length > 10);
@@ -185,7 +185,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     );
   });
 
-  await t.test('Services by type, sorted; a result without any says so', async (t) => {
+  await t.test('Services are sorted by type, and an empty result is reported as such', async (t) => {
     await open('#/services');
     await page.getByLabel('Type', { exact: true }).selectOption('LoadBalancer');
     await page.getByText('8,800 of 44,000 Services').waitFor();
@@ -203,7 +203,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await searchIs('');
   });
 
-  await t.test('a Service that is not there is not shown as another', async (t) => {
+  await t.test('a link to a missing Service does not show another one', async (t) => {
     await open('#/services/team-000/service-00003');
     await page.getByRole('heading', { name: 'service-00003' }).waitFor();
     await page.evaluate("location.hash = '#/services/gone/away'");
@@ -232,7 +232,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await heading.waitFor({ state: 'detached' });
   });
 
-  await t.test('on a phone rows are cards', async (t) => {
+  await t.test('on a phone, table rows are shown as cards', async (t) => {
     await page.setViewportSize({ width: 390, height: 844 });
     await open('#/services');
     const card = rows.filter({ hasText: 'team-000/service-00003' });
@@ -272,7 +272,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await page.setViewportSize({ width: 1360, height: 850 });
   });
 
-  await t.test('a list of 44,000 has the rows in sight alone', async (t) => {
+  await t.test('a list of 44,000 Services renders only the rows in sight', async (t) => {
     await open('#/services');
     t.equal(await grid.getAttribute('aria-rowcount'), '44001');
     const before = server.asked.length;
@@ -292,7 +292,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.ok(server.asked.length - before < 100, `asked ${server.asked.length - before} times`);
   });
 
-  await t.test('the keyboard is enough', async (t) => {
+  await t.test('the page can be used with the keyboard alone', async (t) => {
     await open('#/overview');
     await page.keyboard.press('Tab');
     t.equal(await focused('textContent'), 'Skip to the content');
@@ -323,7 +323,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await focused('getAttribute("role")'), 'grid');
   });
 
-  await t.test('what goes through a Service is shown where it is counted, and goes on', async (t) => {
+  await t.test('connections of a Service are shown where they are counted, and are updated', async (t) => {
     await open(VIEWS.service);
     t.equal(await page.getByRole('heading', { name: 'Traffic' }).count(), 0);
     server.connections = 1500;
@@ -346,7 +346,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     server.connections = null;
   });
 
-  await t.test('an explanation is asked for and drawn', async (t) => {
+  await t.test('an explanation is requested and drawn', async (t) => {
     await open('#/explain');
     await page.getByLabel('From', { exact: true }).fill('node');
     await page.getByLabel('To', { exact: true }).fill('10.96.0.10:53/UDP');
@@ -372,7 +372,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.match(browser.complaints.splice(0), [/400 \(Bad Request\)/]);
   });
 
-  await t.test('light and dark are chosen, and remembered', async (t) => {
+  await t.test('the light or dark theme can be selected, and is remembered', async (t) => {
     await open('#/overview');
     const ground = (): Promise<string> => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     const toggle = page.getByRole('button', { name: /^Colours/ });
@@ -394,7 +394,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
   );
 });
 
-t.test('the HTML holds no script and no style', (t) => {
+t.test('the HTML of the page has no inline script and no inline style', (t) => {
   const html = readFileSync(projectFile('dist/ui/index.html'), 'utf8');
   t.notMatch(html, /<style|\sstyle=|\son\w+=|javascript:/i);
   t.same(
@@ -404,7 +404,7 @@ t.test('the HTML holds no script and no style', (t) => {
   t.end();
 });
 
-t.test('the picture of the README is small', (t) => {
+t.test('the screenshot of the README is small', (t) => {
   t.ok(statSync(projectFile('docs/page.png')).size < 200_000);
   t.end();
 });

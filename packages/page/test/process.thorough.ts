@@ -46,7 +46,7 @@ async function servePage(t: Test, socket: string): Promise<string> {
   return line;
 }
 
-t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
+t.test('the page shows a running process', { skip: withoutBrowser }, async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { mode: 'nftables', objects: objects('pod-a', 'remote-a') });
   const address = await servePage(t, proxy.statusSocket);
@@ -56,7 +56,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
   const show = (view: string): Promise<void> => page.getByRole('link', { name: view, exact: true }).click();
   const pane = page.locator('#service');
 
-  await t.test('how it is', async (t) => {
+  await t.test('the overview shows health and syncs', async (t) => {
     await page.goto(address);
     await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
     await page.getByText(NODE_NAME).first().waitFor();
@@ -67,7 +67,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     t.ok(await page.getByRole('table', { name: 'Sources' }).getByRole('row').count());
   });
 
-  await t.test('Services, and one of them', async (t) => {
+  await t.test('the list shows Services, and one Service in detail', async (t) => {
     await page.keyboard.press('/');
     await page.locator('#search:focus').waitFor();
     await page.keyboard.type('web 30001');
@@ -89,13 +89,13 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     );
   });
 
-  await t.test('a change', async () => {
+  await t.test('the page shows a change of a Service', async () => {
     await proxy.write(objects('pod-a', 'pod-b', 'remote-a'));
     await pane.getByText('10.244.1.11:8080').first().waitFor();
     await page.locator('[role=row]', { hasText: 'web' }).getByText('6 of 8').waitFor();
   });
 
-  await t.test('what becomes of a packet', async (t) => {
+  await t.test('the page explains where a packet goes', async (t) => {
     await pane.getByRole('link', { name: `Explain ${IPV4.loadBalancerIP(3)}:80/TCP` }).click();
     await page.getByRole('heading', { name: 'Forwarded' }).first().waitFor();
     await page.getByText('externalTrafficPolicy Local: endpoints on this node only', { exact: true }).waitFor();
@@ -106,7 +106,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     await page.getByRole('heading', { name: 'Rejected' }).first().waitFor();
   });
 
-  await t.test('a repair, and who made it necessary', async () => {
+  await t.test('the page shows a repair, and the process that caused it', async () => {
     await show('History');
     await page.getByText('None: no other process has changed the rules.').waitFor();
     await lab.output('node', ['nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends']);
@@ -117,7 +117,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     await page.locator('[role=status]', { hasText: /Repaired, IPv4: nft\[\d+\]/ }).waitFor({ state: 'attached' });
   });
 
-  await t.test('the configuration in force', async () => {
+  await t.test('the page shows the effective configuration', async () => {
     await show('Configuration');
     await page.getByText('clusterCIDR', { exact: true }).waitFor();
   });
@@ -129,7 +129,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     'nobody else is asked',
   );
 
-  await t.test('the same on the metrics address', async (t) => {
+  await t.test('the metrics address serves the same page', async (t) => {
     const beside = await Browser.start(proxy.pid);
     t.teardown(() => beside.close());
     const own = 'http://127.0.0.1:10249/ui/';
@@ -146,7 +146,7 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     );
   });
 
-  await t.test('another process in its place', async () => {
+  await t.test('the page notices that another process has taken the place of the first', async () => {
     await show('Overview');
     await proxy.stop();
     await page.getByText('Reconnecting…').waitFor();

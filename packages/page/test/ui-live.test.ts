@@ -61,7 +61,7 @@ async function received(listener: Listener, name: keyof LiveEvents, count = 1): 
 
 const WEB = service('web', {});
 
-t.test('a snapshot first, then what changed; the same for one that comes back', async (t) => {
+t.test('the event stream sends a snapshot, then changes; a client that reconnects gets the same', async (t) => {
   const scene = await pageScene(t);
   scene.say([WEB, slice('web', [{ address: '10.0.0.1' }])]);
   scene.sync();
@@ -122,7 +122,7 @@ t.test('a snapshot first, then what changed; the same for one that comes back', 
   });
 });
 
-t.test('five hundred changes a second are two events of a name, and cost little', async (t) => {
+t.test('the event stream sends at most two events of a kind a second, at 500 changes a second', async (t) => {
   const scene = await pageScene(t);
   const name = (index: number): string => `service-${index}`;
   scene.say(Array.from({ length: 1000 }, (_, index) => ({ ...WEB, name: name(index) })));
@@ -183,7 +183,7 @@ class SlowReader extends Writable {
   }
 }
 
-t.test('a client that does not read gets a snapshot later, and is cut off in the end', async (t) => {
+t.test('the event stream sends a slow client a snapshot later, and closes it in the end', async (t) => {
   const scene = await pageScene(t);
   scene.say([WEB]);
   scene.sync();
@@ -215,7 +215,7 @@ t.test('a client that does not read gets a snapshot later, and is cut off in the
   t.equal(scene.clock.waiting, 0, 'and nobody is left');
 });
 
-t.test('few may listen', async (t) => {
+t.test('the event stream limits the number of clients', async (t) => {
   const scene = await pageScene(t);
   const listeners = [];
   for (let count = 0; count < 16; count++) listeners.push(await listen(t, scene));

@@ -20,7 +20,7 @@ import { pageScene } from './ui-scene.js';
 
 const HTML = '<!doctype html><title>page</title>';
 
-t.test('files: types, hashes, and nothing from elsewhere', async (t) => {
+t.test('the files of the page have types and hashes, and load nothing from other hosts', async (t) => {
   const scene = await pageScene(t, {
     'index.html': HTML,
     'page-0a1B2c3D.js': 'go()',
@@ -78,7 +78,7 @@ t.test('the page answers only its own host, and only GET', async (t) => {
   t.same(scene.log.lines, []);
 });
 
-t.test('Services: what is listed, and what is found', async (t) => {
+t.test('the page lists and searches Services', async (t) => {
   const scene = await pageScene(t);
   const web = service('web', {
     loadBalancer: ['192.0.2.7'],
@@ -191,7 +191,7 @@ t.test('Services: what is listed, and what is found', async (t) => {
   t.same(await find('limit=2'), ['default/abc', 'default/web']);
 });
 
-t.test('problems of Services: each kind, counted, found and explained', async (t) => {
+t.test('the page counts, finds and explains each kind of problem of Services', async (t) => {
   const scene = await pageScene(t);
   scene.say([
     service('local', {
@@ -284,7 +284,7 @@ t.test('problems of Services: each kind, counted, found and explained', async (t
   t.notMatch(JSON.stringify((await scene.read<TriageAnswer>('triage')).problems), 'default/empty', 'counted anew');
 });
 
-t.test('activity: a step every 5 s, 15 minutes of them, until it is not asked for', async (t) => {
+t.test('the page records activity in steps of 5 s for 15 minutes, while clients ask for it', async (t) => {
   const scene = await pageScene(t);
   scene.say([service('web', {}), slice('web', [{ address: '10.0.0.1' }])]);
   const activity = async (): Promise<Activity> => (await scene.read<TriageAnswer>('triage')).activity;
@@ -322,7 +322,7 @@ t.test('activity: a step every 5 s, 15 minutes of them, until it is not asked fo
   t.match(await activity(), { endedAt: null, syncMs: [] });
 });
 
-t.test('one Service: endpoints used, not used and why, and who has its addresses', async (t) => {
+t.test('the page of a Service shows used and unused endpoints with reasons, and conflicting Services', async (t) => {
   const scene = await pageScene(t);
   const endpoints = Array.from({ length: 150 }, (_, index) => ({ address: `10.0.1.${index}`, node: 'me' }));
   scene.say([
@@ -436,7 +436,7 @@ t.test('a Service with thousands of conflicts is answered in pages', async (t) =
   t.match(await scene.ask('/ui/api/frontends?key=a/b'), { status: 404 });
 });
 
-t.test('explain, step by step', async (t) => {
+t.test('the page explains a packet step by step', async (t) => {
   const scene = await pageScene(t);
   t.match(await scene.ask('/ui/api/explain?to=10.96.0.10:80'), { status: 400, body: /still reading test/ });
   scene.say([service('web', {}), slice('web', [{ address: '10.0.0.1' }, { address: '10.0.0.2', state: '' }])]);
@@ -471,7 +471,7 @@ t.test('explain, step by step', async (t) => {
   t.ok(many.some(({ status }) => status === 200));
 });
 
-t.test('reasons, and since when', async (t) => {
+t.test('the page shows the reasons for an unhealthy state, and since when', async (t) => {
   const scene = await pageScene(t);
   scene.say(['one', 'two'].map((name) => service(name, { clusterIPs: ['10.96.0.1'] })));
   scene.sync();
@@ -488,7 +488,7 @@ t.test('reasons, and since when', async (t) => {
   );
 });
 
-t.test('overview, history and configuration', async (t) => {
+t.test('the page shows overview, history and configuration', async (t) => {
   const scene = await pageScene(t);
   t.match(await scene.read<Overview>('overview'), {
     health: {
@@ -538,7 +538,7 @@ t.test('overview, history and configuration', async (t) => {
   t.match(configuration, { refused: null, files: [String] });
 });
 
-t.test('hostile names are data, and cannot end an event or a line', async (t) => {
+t.test('hostile names reach the page as data, and end no event or line', async (t) => {
   const scene = await pageScene(t);
   const name = `<img src=x onerror=alert(1)>\n\ndata: x\u2028\u202e${'x'.repeat(300)}`;
   scene.say([service('web', { name })]);
@@ -552,7 +552,7 @@ t.test('hostile names are data, and cannot end an event or a line', async (t) =>
   t.same([status, headers.get('content-type')], [200, 'application/json']);
 });
 
-t.test('44,000 Services are searched in little time', async (t) => {
+t.test('the page searches 44,000 Services in little time', async (t) => {
   const scene = await pageScene(t);
   scene.say(
     Array.from({ length: 44_000 }, (_, index) => {
@@ -579,7 +579,7 @@ t.test('44,000 Services are searched in little time', async (t) => {
   t.ok(first < 2000 && search < 1000 && scroll < 500, `${first} ${search} ${scroll}`);
 });
 
-t.test('for who asks all nodes: what is held, in sums, and the versions of one part', async (t) => {
+t.test('the answer for the command nodes has digests of object versions, and the versions of one part', async (t) => {
   const scene = await pageScene(t);
   t.same((await scene.read<NodeAnswer>('node')).held, [], 'nothing of an API server');
   const versions = new Map(Array.from({ length: 5000 }, (_, n) => [`default/web-${n}`, String(n)]));

@@ -107,7 +107,7 @@ t.test('a user that may read metrics may read nothing else', async (t) => {
   t.ok(received.includes('authorized denied') && received.includes('authenticated failure'));
 });
 
-t.test('the page is judged as one, and what it asks as another', async (t) => {
+t.test('access to the files of the page is one decision, access to its API another', async (t) => {
   const { server, status, asked } = await readers(t);
   server.reviews.rules.push({ who: 'scrapers', nonResourceURLs: ['/ui/'], verbs: ['get'] });
   const files = Array.from({ length: 30 }, (_, index) => `/ui/file-${index}.js`);
@@ -121,7 +121,7 @@ t.test('the page is judged as one, and what it asks as another', async (t) => {
   );
 });
 
-t.test('a token that passed an API server counts where no other is shown', async (t) => {
+t.test('X-Pointsman-Authorization counts only in requests without an Authorization header', async (t) => {
   const { status } = await readers(t);
   const passed = (token: string): string[] => ['-H', `X-Pointsman-Authorization: Bearer ${token}`];
   t.equal(await status('/metrics', ...passed('reader')), 200);
@@ -131,7 +131,7 @@ t.test('a token that passed an API server counts where no other is shown', async
   t.equal(await status('/configz', ...bearer('reader'), ...passed('admin')), 403);
 });
 
-t.test('paths that mean another are nobody’s', async (t) => {
+t.test('ambiguous paths are refused without a question to the API server', async (t) => {
   const { status, asked } = await readers(t);
   const tricks = [
     '/metrics/../debug/pprof/',
@@ -152,7 +152,7 @@ t.test('paths that mean another are nobody’s', async (t) => {
   t.equal(await status('/metrics?x=/../debug', ...bearer('reader')), 200, 'a query is no path');
 });
 
-t.test('client certificates: the common name is the user, organizations are groups', async (t) => {
+t.test('a client certificate’s common name is the user, its organizations are the groups', async (t) => {
   const { status, asked, server, time } = await world(t, [...BY_CERTIFICATE, '--anonymous-auth=false']);
   server.reviews.rules.push({ who: 'scrapers', nonResourceURLs: ['/metrics'], verbs: ['get'] });
   const issue = (from: Authority, subject: string, days = 1): Issued =>
@@ -169,7 +169,7 @@ t.test('client certificates: the common name is the user, organizations are grou
   t.equal(asked().length, 2);
 });
 
-t.test('authorities are followed, and a connection does not outlive its own', async (t) => {
+t.test('an open connection loses access when its certificate expires or its authority is removed', async (t) => {
   const file = join(folder(t), 'ca.crt');
   copyFileSync(authority.own.certificateFile, file);
   const { status, look, log, port, time } = await world(t, [
@@ -232,7 +232,7 @@ t.test('anonymous requests are admitted unless switched off, and never with bad 
   t.same(open.asked(), []);
 });
 
-t.test('answers are remembered for their time', async (t) => {
+t.test('authentication and authorization answers are cached for their TTL', async (t) => {
   const { status, asked, clock, server, time } = await readers(t);
   const count = (kind: string): number => asked(kind).length;
   const good = async (): Promise<number> => status('/metrics', ...bearer('reader'));
@@ -259,7 +259,7 @@ t.test('answers are remembered for their time', async (t) => {
   t.equal(await status('/metrics', ...bearer(token)), 401, 'no token is remembered beyond its end');
 });
 
-t.test('away from the API server: what is remembered goes on, then 503 with a reason', async (t) => {
+t.test('without the API server, cached decisions are used until they expire; then 503 with a reason', async (t) => {
   const receivedAt = (): number => Date.parse('2026-01-02T03:04:05Z');
   const { status, ask, clock, server, log } = await readers(t, REVIEWED, { receivedAt });
   const good = async (): Promise<number> => status('/metrics', ...bearer('reader'));
@@ -311,13 +311,13 @@ t.test('away from the API server: what is remembered goes on, then 503 with a re
   t.equal(await status('/flagz', ...bearer('reader')), 403, 'denied is denied');
 });
 
-t.test('an API server that never answers is waited for no longer than its time', async (t) => {
+t.test('a request waits for an unresponsive API server no longer than the timeout', async (t) => {
   const { status, server } = await readers(t, REVIEWED, { reviewTimeoutMs: 200 });
   server.faults.add({ fault: { type: 'hang' }, resource: 'tokenreviews', times: 1 });
   t.equal(await status('/metrics', ...bearer('reader')), 503);
 });
 
-t.test('a flood of tokens costs the API server no more than the limits say', async (t) => {
+t.test('requests with invalid tokens reach the API server no more often than the limits allow', async (t) => {
   const { port, asked, clock, status } = await readers(t);
   t.equal(await status('/metrics', ...bearer('reader')), 200);
   const agent = new Agent({ keepAlive: true, maxSockets: 20, ca: authority.own.certificate });
@@ -336,7 +336,7 @@ t.test('a flood of tokens costs the API server no more than the limits say', asy
   t.equal(asked('TokenReview').length, 11, 'asked once');
 });
 
-t.test('limits hold for requests from many addresses and for many paths', async (t) => {
+t.test('rate limits hold for requests from many addresses and for many paths', async (t) => {
   const { port, asked, ask, clock, server } = await readers(t);
   const agents = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map(
     (localAddress) => new Agent({ keepAlive: true, maxSockets: 8, ca: authority.own.certificate, localAddress }),
@@ -376,7 +376,7 @@ t.test('limits hold for requests from many addresses and for many paths', async 
   t.same(await Promise.all(waiting), Array<number>(16).fill(503));
 });
 
-t.test('a decision about one user or path is not taken for another', async (t) => {
+t.test('a cached decision is never used for another user or path', async (t) => {
   const { server, status, asked } = await readers(t);
   const { users } = server.reviews;
   const same = { username: 'prometheus', groups: ['scrapers'] };

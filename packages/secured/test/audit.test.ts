@@ -74,7 +74,7 @@ async function world(t: Test, content: object, more: readonly string[] = []): Pr
 
 const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-t.test('an Event for each stage, as the API server has them', async (t) => {
+t.test('the audit log has an Event for each stage, in the format of the API server', async (t) => {
   const { ask, events, by, received } = await world(t, ALL);
   const agent = ['-A', 'curl/test', '-H', 'Audit-ID: mine', '-H', 'X-Forwarded-For: 192.0.2.1'];
   const { body } = await ask('/metrics?a=b', ...by('reader'), ...agent, '-i');
@@ -112,7 +112,7 @@ t.test('an Event for each stage, as the API server has them', async (t) => {
   t.equal(written(), 2);
 });
 
-t.test('refusals and their reasons', async (t) => {
+t.test('the audit log has refused requests with the reason', async (t) => {
   const { ask, events, by, server } = await world(t, { ...ALL, omitStages: ['RequestReceived'] });
   await ask('/debug/pprof/', ...by('reader'));
   t.match(await events(1), [
@@ -139,7 +139,7 @@ t.test('refusals and their reasons', async (t) => {
   t.notOk(Object.keys(silent?.['annotations'] ?? {}).includes('authorization.k8s.io/decision'));
 });
 
-t.test('a request URI is cut at 1,024 bytes', async (t) => {
+t.test('the audit log cuts a request URI at 1,024 bytes', async (t) => {
   const { ask, events, by } = await world(t, ALL);
   await ask(`/metrics?${'a'.repeat(1500)}`, ...by('reader'));
   for (const event of await events(2)) {
@@ -148,7 +148,7 @@ t.test('a request URI is cut at 1,024 bytes', async (t) => {
   }
 });
 
-t.test('modes: what becomes of a request whose Event cannot be written', async (t) => {
+t.test('audit modes decide whether a request whose Event cannot be written is served', async (t) => {
   for (const [mode, status] of [
     ['batch', 200],
     ['blocking', 200],
@@ -175,7 +175,7 @@ t.test('modes: what becomes of a request whose Event cannot be written', async (
   }
 });
 
-t.test('lines are written on behalf of users who are known, and else of addresses', async (t) => {
+t.test('audit lines are attributed to authenticated users, and all others to client addresses', async (t) => {
   const clients: (string | null | undefined)[] = [];
   const audit = new Audit({
     mode: 'batch',
@@ -199,7 +199,7 @@ t.test('lines are written on behalf of users who are known, and else of addresse
   t.same(clients, [...Array<string>(2).fill('address 192.0.2.1'), network, network, 'address 192.0.2.2', 'user a']);
 });
 
-t.test('a page that fails is a panic', async (t) => {
+t.test('the audit log has a failing page as stage Panic', async (t) => {
   const made = await world(t, { ...ALL, omitStages: ['RequestReceived'] });
   made.fail = new Error('out of order');
   t.match(await made.ask('/metrics', ...made.by('reader')), { status: 500 });
@@ -208,7 +208,7 @@ t.test('a page that fails is a panic', async (t) => {
   ]);
 });
 
-t.test('a policy is followed, and one that is bad changes nothing', async (t) => {
+t.test('a changed audit policy is reloaded, and an invalid one is ignored', async (t) => {
   const { ask, events, by, policy, look, received, log } = await world(t, ALL);
   policy({ rules: [{ level: 'All' }] });
   await look();
@@ -234,7 +234,7 @@ t.test('a policy is followed, and one that is bad changes nothing', async (t) =>
   );
 });
 
-t.test('every refusal names file and field', async (t) => {
+t.test('every invalid audit policy is refused with file and field', async (t) => {
   const directory = folder(t);
   const policyFile = join(directory, 'policy.yaml');
   const problem = async (content: object, path = join(directory, 'audit.log')): Promise<string> => {
@@ -265,7 +265,7 @@ t.test('every refusal names file and field', async (t) => {
   t.match(await problem(ALL, join(policyFile, 'a')), /^--audit-log-path: .*cannot be written to/);
 });
 
-t.test('the first rule that matches counts', (t) => {
+t.test('the first matching rule of an audit policy decides', (t) => {
   const warnings: string[] = [];
   const policy = AuditPolicy.read(
     JSON.stringify({

@@ -73,7 +73,7 @@ async function world(t: Test, jwt: object = {}, flags: readonly string[] = [], m
   return { ...made, issuer, keys, file, says, write, token, who };
 }
 
-t.test('a token of a known issuer, and all that are no good', async (t) => {
+t.test('JWT: a token of a configured issuer is accepted, and every invalid one is refused', async (t) => {
   const { token, who, time, issuer, ask } = await world(t);
   const now = Math.floor(time.now / 1000);
   const good = await token();
@@ -107,7 +107,7 @@ async function hmacToken(iss: string, now: number): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(Buffer.alloc(64, 1));
 }
 
-t.test('a shared secret among the keys of an issuer is none', async (t) => {
+t.test('JWT: a symmetric key among the keys of an issuer is not used', async (t) => {
   const { who, issuer, time } = await world(t);
   const secret = Buffer.alloc(64, 1);
   const { handler } = issuer;
@@ -118,7 +118,7 @@ t.test('a shared secret among the keys of an issuer is none', async (t) => {
   t.match(await who(await hmacToken(issuer.url(), Math.floor(time.now / 1000))), /^401 /);
 });
 
-t.test('keys are asked for once, again when one is missing, and not for every made-up name', async (t) => {
+t.test('JWT: keys are fetched once, again for an unknown key id, and not for every made-up one', async (t) => {
   const { token, who, keys, issuer, clock, says } = await world(t);
   t.same([await who(await token()), await who(await token())], ['200 scraped', '200 scraped']);
   t.same(
@@ -138,7 +138,7 @@ t.test('keys are asked for once, again when one is missing, and not for every ma
   t.equal(await who(await token()), '200 scraped', 'keys at hand still count');
 });
 
-t.test('an issuer that cannot be reached: 503, and asked again after a while', async (t) => {
+t.test('JWT: an unreachable issuer gives 503, and is asked again after a while', async (t) => {
   const { token, who, issuer, clock, log } = await world(t);
   const { handler } = issuer;
   issuer.handler = (_, response) => response.writeHead(500).end();
@@ -154,7 +154,7 @@ t.test('an issuer that cannot be reached: 503, and asked again after a while', a
   t.equal(await who(await token()), '200 scraped');
 });
 
-t.test('claims make a user by expressions, and rules refuse with their messages', async (t) => {
+t.test('JWT: CEL expressions map claims to the user, and validation rules refuse with their messages', async (t) => {
   const { token, who, write, look, received, log } = await world(t, {
     claimValidationRules: [
       { claim: 'hd', requiredValue: 'example.com' },
@@ -197,7 +197,7 @@ t.test('claims make a user by expressions, and rules refuse with their messages'
   t.match(await who(await token(claims)), /^401/);
 });
 
-t.test('the way to an issuer', async (t) => {
+t.test('JWT: egressSelectorType of an issuer has no effect, which is logged', async (t) => {
   const way = { issuer: { url: 'https://issuer.example', audiences: ['a'], egressSelectorType: 'controlplane' } };
   const { log } = await world(t, way);
   t.same(
@@ -219,7 +219,7 @@ t.test('anonymous requests are admitted by path, as the authentication file says
   t.match(await none.ask('/metrics', ...TRUSTED), { status: 401 });
 });
 
-t.test('every refusal of a file names its field', async (t) => {
+t.test('every invalid authentication file is refused with the name of the field', async (t) => {
   const file = join(folder(t), 'authentication.yaml');
   const problem = async (content: object, ...flags: readonly string[]): Promise<string> => {
     writeFileSync(file, JSON.stringify({ ...HEAD, ...content }));

@@ -21,7 +21,7 @@ const served = authority.issue({ commonName: 'served', alternativeNames: ['DNS:l
 const TRUSTED = ['--cacert', authority.own.certificateFile];
 const GIVEN = [`--tls-cert-file=${served.certificateFile}`, `--tls-private-key-file=${served.keyFile}`];
 
-t.test('a certificate of its own is made, kept, and made anew before it ends', async (t) => {
+t.test('a self-signed certificate is made, kept in its folder, and renewed before it expires', async (t) => {
   const directory = join(folder(t), 'deep', 'pki');
   const flags = ['--metrics-tls', `--cert-dir=${directory}`];
   const file = join(directory, 'serving.pem');
@@ -59,7 +59,7 @@ t.test('a certificate of its own is made, kept, and made anew before it ends', a
   });
 });
 
-t.test('a certificate that is given is followed; one that cannot be used changes nothing', async (t) => {
+t.test('a given certificate is reloaded when it changes; an invalid one is ignored', async (t) => {
   const directory = folder(t);
   const [certificate, key] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
   const write = (from: typeof served): void => {
@@ -102,7 +102,7 @@ t.test('a certificate that is given is followed; one that cannot be used changes
   });
 });
 
-t.test('certificates by name', async (t) => {
+t.test('a certificate is selected by the server name (SNI)', async (t) => {
   const issue = (name: string): string => {
     const { certificateFile, keyFile } = authority.issue({ commonName: name, alternativeNames: [`DNS:${name}`] });
     return `${certificateFile},${keyFile}`;
@@ -131,7 +131,7 @@ t.test('certificates by name', async (t) => {
   t.equal(await exits('b.a.nodes.example'), 60, 'a wildcard is one label');
 });
 
-t.test('versions and cipher suites', async (t) => {
+t.test('TLS versions and cipher suites follow the flags', async (t) => {
   const newest = await scene(t, [...GIVEN, '--tls-min-version=VersionTLS13']);
   t.match(await newest.ask('/metrics', ...TRUSTED, '--tls-max', '1.2'), { exit: 35 });
   t.match(await newest.ask('/metrics', ...TRUSTED), { status: 200 });
@@ -150,7 +150,7 @@ t.test('versions and cipher suites', async (t) => {
   });
 });
 
-t.test('no session is taken up again', async (t) => {
+t.test('TLS sessions are not resumed', async (t) => {
   const { port } = await scene(t, GIVEN);
   const options = { port, host: '127.0.0.1', servername: 'localhost', ca: authority.own.certificate };
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -168,7 +168,7 @@ t.test('no session is taken up again', async (t) => {
   }
 });
 
-t.test('silent connections are closed, and connections by the hundred are limited', async (t) => {
+t.test('silent connections are closed, and the number of connections is limited', async (t) => {
   const { port, clock, ask } = await scene(t, GIVEN, { handshakeTimeoutMs: 50 });
   const dial = (): Socket =>
     connect(port, '127.0.0.1')
@@ -199,7 +199,7 @@ t.test('silent connections are closed, and connections by the hundred are limite
   t.pass('the next one is answered');
 });
 
-t.test('refused clients take no connection from admitted ones', async (t) => {
+t.test('refused clients take no connection slots of admitted ones', async (t) => {
   const { port, clock } = await scene(t, GIVEN);
   const early = connectTls({ port, host: '127.0.0.1', servername: 'localhost', ca: authority.own.certificate });
   await once(early, 'secureConnect');
@@ -220,7 +220,7 @@ t.test('refused clients take no connection from admitted ones', async (t) => {
   t.match((await early.toArray()).join(''), /^HTTP\/1\.1 200 /);
 });
 
-t.test('a connection serves many requests; of many that do nothing the first make room', async (t) => {
+t.test('a connection serves many requests; idle connections are closed first when there are too many', async (t) => {
   const { ask, clock, port } = await scene(t, GIVEN);
   t.match(await ask('/metrics', ...TRUSTED, `https://localhost:${port}/metrics`), { body: /^scraped\n\n200scraped/ });
   let ended = 0;
@@ -240,7 +240,7 @@ t.test('a connection serves many requests; of many that do nothing the first mak
   t.ok(ended <= 47, `${ended} of 300 had to go`);
 });
 
-t.test('connections of one address without end refuse nobody else', async (t) => {
+t.test('endless connections of one address do not exclude other clients', async (t) => {
   const { ask, port } = await scene(t, GIVEN);
   let ended = 0;
   for (let index = 0; index < 300; index++) {
@@ -253,7 +253,7 @@ t.test('connections of one address without end refuse nobody else', async (t) =>
   t.equal(ended, 250, 'all but those of its own share');
 });
 
-t.test('a certificate that cannot be kept is served all the same', async (t) => {
+t.test('a self-signed certificate that cannot be saved is served nevertheless', async (t) => {
   // Nobody can make a folder there; on a disk that is full no file.
   const { ask, log, look } = await scene(t, ['--metrics-tls', '--cert-dir=/sys/pki']);
   t.match(await ask('/metrics', '--insecure'), { status: 200, body: 'scraped\n' });

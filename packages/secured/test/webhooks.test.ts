@@ -81,7 +81,7 @@ const ALLOW = { allowed: true };
 const NOTHING = { allowed: false };
 const DENY = { allowed: false, denied: true };
 
-t.test('the first that allows or forbids decides', async (t) => {
+t.test('authorizers are asked in order, and the first that allows or denies decides', async (t) => {
   const [first, second] = [await hook(t, NOTHING), await hook(t, ALLOW, '')];
   const { status, look, write } = await world(
     t,
@@ -110,7 +110,7 @@ t.test('the first that allows or forbids decides', async (t) => {
   t.equal(await status('/flagz'), 200, 'the file is followed');
 });
 
-t.test('webhooks without a cache are asked each time', async (t) => {
+t.test('an authorization webhook without a cache is asked for each request', async (t) => {
   for (const [uncached, isCached] of [
     ['cacheAuthorizedRequests', { [200]: false, [403]: true }],
     ['cacheUnauthorizedRequests', { [200]: true, [403]: false }],
@@ -131,7 +131,7 @@ t.test('webhooks without a cache are asked each time', async (t) => {
   }
 });
 
-t.test('a webhook without an answer is followed by the next, or refuses', async (t) => {
+t.test('an authorization webhook that fails denies, or passes to the next, by its failure policy', async (t) => {
   const [silent, second] = [await hook(t, null), await hook(t, ALLOW)];
   const leaves = await world(t, authorizer('silent', silent), authorizer('second', second));
   t.equal(await leaves.status(), 200, 'is left to the next');
@@ -145,7 +145,7 @@ t.test('a webhook without an answer is followed by the next, or refuses', async 
   t.equal(await denies.status(), 503);
 });
 
-t.test('conditions', async (t) => {
+t.test('match conditions select the requests that an authorization webhook is asked about', async (t) => {
   const [first, second] = [await hook(t, DENY), await hook(t, ALLOW)];
   const only = (...sources: readonly string[]): object => ({
     matchConditions: sources.map((expression) => ({ expression })),
@@ -176,7 +176,7 @@ t.test('conditions', async (t) => {
   t.equal(await denied.status(), 403, 'a regular expression means what RE2 says');
 });
 
-t.test('every refusal of a file names its field', async (t) => {
+t.test('every invalid authorization file is refused with the name of the field', async (t) => {
   const file = join(folder(t), 'authorization.yaml');
   const here = { kubeconfig: '/k' };
   const problem = async (content: object): Promise<string> => {

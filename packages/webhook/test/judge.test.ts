@@ -149,7 +149,7 @@ function policyOf(text: string): ServicePolicy {
   return readPolicy(`apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n${text}\n`, () => undefined);
 }
 
-t.test('ports times addresses: refused before anything is planned', async (t) => {
+t.test('a Service with too many ports and addresses is refused before it is planned', async (t) => {
   const by = cluster();
   const strict = policyOf('allowedExternalIPs: []');
   let found: Verdict = ALLOWED;
@@ -183,7 +183,7 @@ t.test('ports times addresses: refused before anything is planned', async (t) =>
   t.match(verdict(asking('update', { ...kept, oldObject: kept.object }), DEFAULT_POLICY, by), { refusal: null });
 });
 
-t.test('ranges of one family alone: a warning, as all clients of the other are admitted', (t) => {
+t.test('source ranges of one family give a warning, as all clients of the other family are admitted', (t) => {
   const both = { ipFamilies: ['IPv4', 'IPv6'], clusterIPs: ['10.96.0.11', 'fd00::11'], clusterIP: '10.96.0.11' };
   const ranges = (...loadBalancerSourceRanges: readonly string[]): ApiObject => ({
     spec: { ...both, loadBalancerSourceRanges },
@@ -195,7 +195,7 @@ t.test('ranges of one family alone: a warning, as all clients of the other are a
   t.end();
 });
 
-t.test('without a policy that can be used nothing is refused', (t) => {
+t.test('without a valid policy the webhook refuses nothing', (t) => {
   const by = cluster();
   const review = readReview(JSON.stringify(recorded('create', { object: external('198.51.100.1') })));
   t.match(judge(review, { cluster: by.current, policy: null, names: by.names }), {
@@ -205,7 +205,7 @@ t.test('without a policy that can be used nothing is refused', (t) => {
   t.end();
 });
 
-t.test('the most that is planned for a review', async (t) => {
+t.test('the largest Service that a review may have is planned within a second', async (t) => {
   const by = cluster();
   const review = asking('update', { object: product(99), oldObject: product(99, '8.9.0.0') });
   const ms = await cpuTime(() => {
@@ -243,7 +243,7 @@ t.test(
   },
 );
 
-t.test('let through: what was recorded as it is', (t) => {
+t.test('recorded reviews of valid Services are allowed', (t) => {
   for (const name of ['create', 'update', 'status', 'delete', 'dry-run'] as const)
     t.same(verdict(recorded(name)), ALLOWED, name);
   t.same(verdict(recorded('create', { object: external('198.51.100.2', '2001:db8::1') })), ALLOWED);
@@ -259,14 +259,14 @@ t.test('let through: what was recorded as it is', (t) => {
   t.end();
 });
 
-t.test('a place in a list is no part of what was there before', (t) => {
+t.test('an address that moves within a list is not taken for a new one', (t) => {
   const oldObject = external('198.51.100.9', '127.0.0.1');
   t.match(verdict(recorded('update', { object: external('127.0.0.1'), oldObject })), { refusal: null });
   t.match(verdict(recorded('update', { object: external('127.0.0.2'), oldObject })), { refusal: /127\.0\.0\.2/ });
   t.end();
 });
 
-t.test('status, where balancer addresses appear', (t) => {
+t.test('load balancer addresses in the status are checked', (t) => {
   for (const [ip, refusal] of [
     ['192.0.2.1', 'status.loadBalancer.ingress: 192.0.2.1 is an address of Node node-1'],
     ['203.0.113.1', 'status.loadBalancer.ingress: 203.0.113.1:80/TCP belongs to other/ingress, the older Service'],
@@ -294,7 +294,7 @@ t.test('status, where balancer addresses appear', (t) => {
   t.end();
 });
 
-t.test('an older Service takes nothing from a younger one', (t) => {
+t.test('an update of an older Service that takes an address of a younger one is refused', (t) => {
   const object = { metadata: { creationTimestamp: '2019-01-01T00:00:00Z' }, ...external('198.51.100.1') };
   t.match(verdict(recorded('update', { object })), {
     refusal: 'spec.externalIPs: 198.51.100.1:80/TCP is claimed by other/ingress too, which does not get it',
@@ -314,7 +314,7 @@ t.test('an older Service takes nothing from a younger one', (t) => {
   t.end();
 });
 
-t.test('a dry run: what the API server made up is no reason', (t) => {
+t.test('in a dry run, addresses and ports that the API server assigns are no reason to refuse', (t) => {
   const object = {
     spec: { clusterIP: '10.96.0.20', clusterIPs: ['10.96.0.20'], ports: [{ port: 80, nodePort: 32101 }] },
   };
@@ -334,7 +334,7 @@ function policy(text: string): ServicePolicy {
   });
 }
 
-t.test('external IPs by namespace', (t) => {
+t.test('allowedExternalIPs limits external IPs by namespace', (t) => {
   const granted = policy(`allowedExternalIPs:
   - {namespaces: [other, "sho*"], cidrs: [198.51.100.0/25, "2001:db8::/64"]}
   - {namespaces: ["*"], cidrs: [198.51.100.200/32]}
@@ -353,7 +353,7 @@ t.test('external IPs by namespace', (t) => {
   t.end();
 });
 
-t.test('rules that warn, and rules that are ignored', (t) => {
+t.test('rules of the policy may warn or be ignored', (t) => {
   const object = external('192.0.2.1', '10.96.9.9');
   const lenient = policy('rules: {nodeAddresses: Warn, serviceRanges: Ignore}');
   t.same(verdict(recorded('create', { object }), lenient), {
@@ -376,7 +376,7 @@ t.test('rules that warn, and rules that are ignored', (t) => {
   t.end();
 });
 
-t.test('before all has been read, and of what is no Service', (t) => {
+t.test('Services are allowed with a warning until the cluster is read, and other resources always', (t) => {
   const empty = new ObservedCluster([], new RecordingLog());
   const warnings = ['pointsman has not read the cluster yet: this Service was not checked'];
   t.same(verdict(recorded('create', { object: external('127.0.0.1') }), DEFAULT_POLICY, empty), {
@@ -388,7 +388,7 @@ t.test('before all has been read, and of what is no Service', (t) => {
   t.end();
 });
 
-t.test('the cluster is followed', (t) => {
+t.test('reviews are judged by the current Services, Nodes and ServiceCIDRs', (t) => {
   const known = cluster();
   const refusal = (): string | null =>
     verdict(recorded('create', { object: external('198.51.100.1', '192.0.2.1', '10.99.0.1') }), DEFAULT_POLICY, known)
@@ -410,7 +410,7 @@ t.test('the cluster is followed', (t) => {
   t.end();
 });
 
-t.test('reviews that are none', (t) => {
+t.test('malformed reviews are refused with field and reason', (t) => {
   for (const [text, problem] of [
     ['', /^no JSON: /],
     ['[]', /mapping/],

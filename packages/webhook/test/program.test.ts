@@ -52,7 +52,7 @@ class Program {
   }
 }
 
-t.test('the program, beside an API server', async (t) => {
+t.test('pointsman webhook runs as a program with the permissions of its manifests', async (t) => {
   const rules = items(
     build(projectFile('deploy/components/admission')).find(({ kind }) => kind === 'ClusterRole')?.['rules'],
   ) as unknown as readonly PolicyRule[];

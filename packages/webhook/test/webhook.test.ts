@@ -93,7 +93,7 @@ const INGRESS = serviceObject(
   { metadata: { name: 'ingress', namespace: 'default', creationTimestamp: '2020-01-01T00:00:00Z' } },
 );
 
-t.test('every review is answered, and readiness says from when on it is judged', async (t) => {
+t.test('the webhook answers every review, and is ready once it judges them', async (t) => {
   const made = await world(t, issue(), BY_CERTIFICATE);
   const { probe, port, events, log } = made;
   const client = new Client(t, authority, port, apiServer());
@@ -125,7 +125,7 @@ t.test('every review is answered, and readiness says from when on it is judged',
   t.equal(log.lines.filter((line) => line === 'info 0 refused').length, 3);
 });
 
-t.test('bad requests get a reason, and nothing ends by them', async (t) => {
+t.test('bad requests get status and reason, and the webhook goes on', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const client = new Client(t, authority, made.port);
@@ -154,7 +154,7 @@ t.test('bad requests get a reason, and nothing ends by them', async (t) => {
   t.match(await client.ask(good), { status: 200 });
 });
 
-t.test('a body of no known length', async (t) => {
+t.test('a request body of unknown length is refused beyond 4 MiB', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const client = new Client(t, authority, made.port);
@@ -168,7 +168,7 @@ t.test('a body of no known length', async (t) => {
   t.match(await client.ask(JSON.stringify(recorded('create'))), { status: 200 });
 });
 
-t.test('slow bodies take nothing from others, and end after a second', async (t) => {
+t.test('slow request bodies do not delay other clients, and get 408 after a second', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const good = JSON.stringify(recorded('create'));
@@ -185,7 +185,7 @@ t.test('slow bodies take nothing from others, and end after a second', async (t)
   t.match(await client.ask(good), { status: 200 });
 });
 
-t.test('bodies that are not whole have a limit together: the oldest makes room', async (t) => {
+t.test('incomplete request bodies share a memory limit: the oldest is dropped', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const large = new Client(t, authority, made.port, {}, 40);
@@ -210,7 +210,7 @@ t.test('bodies that are not whole have a limit together: the oldest makes room',
   }
 });
 
-t.test('clients that nobody knows cause no events', async (t) => {
+t.test('requests of unauthenticated clients cause no Kubernetes events', async (t) => {
   const made = await world(t, issue());
   listed(made);
   const client = new Client(t, authority, made.port);
@@ -218,7 +218,7 @@ t.test('clients that nobody knows cause no events', async (t) => {
   t.same(made.events, []);
 });
 
-t.test('a policy that cannot be used at the start: nothing is refused until it can', async (t) => {
+t.test('with an invalid policy at the start, the webhook refuses nothing until the policy is valid', async (t) => {
   const policy = join(folder, 'later.yaml');
   const made = await world(t, issue(), [`--policy=${policy}`]);
   listed(made, INGRESS);
@@ -232,7 +232,7 @@ t.test('a policy that cannot be used at the start: nothing is refused until it c
   t.match(await client.review(review), { allowed: false });
 });
 
-t.test('the certificate and the policy follow their files', async (t) => {
+t.test('the webhook reloads certificate and policy when their files change', async (t) => {
   const [first, second] = [issue(), issue()];
   const pair = { ...first, certificateFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
   const lay = ({ certificateFile, keyFile }: Issued): void => {
@@ -269,7 +269,7 @@ t.test('the certificate and the policy follow their files', async (t) => {
   );
 });
 
-t.test('the API server asks about what may be refused, and not about the rest', (t) => {
+t.test('the match conditions select all reviews that may be refused, and no others', (t) => {
   const [webhook = {}] = items(
     build(projectFile('deploy/components/admission')).find(({ kind }) => kind === 'ValidatingWebhookConfiguration')?.[
       'webhooks'
@@ -344,7 +344,7 @@ t.test('the webhook answers only clients certified by its authorities', async (t
   t.equal(await made.probe('/readyz'), 200, 'probes are apart');
 });
 
-t.test('many reviews in a large cluster', async (t) => {
+t.test('the webhook judges many reviews in a large cluster', async (t) => {
   const made = await world(t, issue());
   const services = Array.from({ length: 10_000 }, (_, index) => {
     const [high, low] = [index >> 8, index & 255];
@@ -388,7 +388,7 @@ t.test('many reviews in a large cluster', async (t) => {
   t.ok(p99 < texts.length * 20, `${p99} ms`);
 });
 
-t.test('a command line that cannot be, and files that cannot be used', async (t) => {
+t.test('wrong command lines and unreadable files of the webhook are reported', async (t) => {
   t.same(parseOptions(['--help']), null);
   t.match(
     parseOptions(['x', '--listen=no', '--service-cluster-ip-range=10.0.0.0/33', '--v=x', '--logging-format=xml']),

@@ -51,7 +51,7 @@ t.test('an endpoint changes one chain, a Service its chain and one of the dispat
   t.same(await rig.during(() => rig.sync()), [], 'nothing changed, nothing sent');
 });
 
-t.test('a frontend that will refuse less translates first, and one that will refuse more refuses first', async (t) => {
+t.test('a frontend that refuses less is translated first, one that refuses more is filtered first', async (t) => {
   const rig = new Rig();
   const loadBalancer = (sourceRanges: readonly string[]): Row =>
     service('balancer', { clusterIPs: ['10.96.0.9'], loadBalancer: ['192.0.2.3'], sourceRanges });
@@ -80,7 +80,7 @@ t.test('a frontend that will refuse less translates first, and one that will ref
   t.same(await tables([loadBalancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
 });
 
-t.test('a refusal changes in the same order when the Service port is renamed at the same time', async (t) => {
+t.test('the order of filter and nat stays the same when the Service port is renamed too', async (t) => {
   const rig = new Rig();
   const named = (name: string): Row => service('web', { clusterIPs: ['10.96.0.10'], ports: [{ name, port: 80 }] });
   rig.commit([...NODE_ROWS, named('a')]);
@@ -107,7 +107,7 @@ const REFUSING: readonly (readonly [number, Parameters<typeof service>[1]])[] = 
   [5, { loadBalancer: ['192.0.2.15'], sourceRanges: ['203.0.113.0/24'], externalTrafficPolicy: 'Local' }],
 ];
 
-t.test('after a restart, too, what was refused is let go of once it is translated', async (t) => {
+t.test('after a restart, too, a refusal is removed only after its translation is written', async (t) => {
   for (const unsynced of [false, true]) {
     for (const before of [[], ['10.0.9.1']]) {
       const rig = new Rig();
@@ -141,7 +141,7 @@ t.test('after a restart, too, what was refused is let go of once it is translate
   }
 });
 
-t.test('a new connection walks few rules of a large dispatch', async (t) => {
+t.test('a new connection walks few rules of a large dispatch chain', async (t) => {
   const rig = await cluster(1000, 1);
   const rules = (name: string): readonly string[] => rig.kernel.rules('nat', name) ?? [];
   const longest = Math.max(...rig.kernel.chains('nat').map((name) => rules(name).length));
@@ -151,7 +151,7 @@ t.test('a new connection walks few rules of a large dispatch', async (t) => {
   t.ok(longest <= 18, `${longest} rules in the longest chain`);
 });
 
-t.test('node ports are divided by range, empty Services like others, and few again are not', async (t) => {
+t.test('node port chains are divided by range, and merged when few remain', async (t) => {
   const rig = new Rig();
   const of = (index: number): Row =>
     service(`web-${index}`, { clusterIPs: [`10.96.0.${index}`], ports: [{ port: 80, nodePort: 30000 + index }] });
@@ -191,7 +191,7 @@ function shares(rig: Rig, chain: string): ReadonlyMap<string, number> {
   return found;
 }
 
-t.test('every endpoint of a long list is as likely as another, and a change rewrites little', async (t) => {
+t.test('every endpoint of a long list has the same probability, and a change rewrites little', async (t) => {
   for (const count of [1, 2, 64, 65, 250, 1000]) {
     const rig = await cluster(1, count);
     const [chain = ''] = rig.kernel.chains('nat').filter((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name));
@@ -220,30 +220,33 @@ const FAULTS: readonly { readonly fault: IptablesFault; readonly full: boolean; 
 ];
 
 for (const { fault, full, compares } of FAULTS) {
-  t.test(`${fault}, ${full ? 'full' : 'a change'}: what is pending is sent again, and nothing is damage`, async (t) => {
-    const rig = await cluster(3, 2);
-    rig.commit(DNS);
-    await rig.sync();
-    rig.kernel.faults.push(fault);
-    rig.commit([endpoints(1, 3)], DNS_REFS);
-    await t.rejects(rig.sync(full));
-    rig.commit([endpoints(2, 4)]);
-    const listings = rig.kernel.listed.length;
-    const report = await rig.sync();
-    t.equal(report.full, compares);
-    t.equal(rig.kernel.listed.length > listings, compares);
-    t.equal(report.transactions, 1);
-    t.same(report.repairs, [], 'its own failure is no damage');
-    t.same(report.flows, compares ? 'all' : new Set(['10.96.0.53:53/UDP']), 'of the failed change too');
-    t.same(await rig.difference(), []);
-    t.same(await rig.during(() => rig.sync()), [], 'and it trusts itself again');
-  });
+  t.test(
+    `${fault}, ${full ? 'full' : 'a change'}: pending rules are sent again, and no repair is reported`,
+    async (t) => {
+      const rig = await cluster(3, 2);
+      rig.commit(DNS);
+      await rig.sync();
+      rig.kernel.faults.push(fault);
+      rig.commit([endpoints(1, 3)], DNS_REFS);
+      await t.rejects(rig.sync(full));
+      rig.commit([endpoints(2, 4)]);
+      const listings = rig.kernel.listed.length;
+      const report = await rig.sync();
+      t.equal(report.full, compares);
+      t.equal(rig.kernel.listed.length > listings, compares);
+      t.equal(report.transactions, 1);
+      t.same(report.repairs, [], 'its own failure is no damage');
+      t.same(report.flows, compares ? 'all' : new Set(['10.96.0.53:53/UDP']), 'of the failed change too');
+      t.same(await rig.difference(), []);
+      t.same(await rig.during(() => rig.sync()), [], 'and it trusts itself again');
+    },
+  );
 }
 
 for (const fault of ['refuse', 'refuse-last'] as const) {
   for (const full of [false, true]) {
     t.test(
-      `${fault} once, ${full ? 'full' : 'a change'}: it is sent again in the same sync, after a comparison`,
+      `${fault} once, ${full ? 'full' : 'a change'}: rules are sent again in the same sync, after a comparison`,
       async (t) => {
         const rig = await cluster(3, 2);
         rig.kernel.faults.push(fault);
@@ -257,7 +260,7 @@ for (const fault of ['refuse', 'refuse-last'] as const) {
   }
 }
 
-t.test('after a lost answer no more is sent than what was lost and what changed since', async (t) => {
+t.test('after a lost answer only the lost and the changed chains are sent', async (t) => {
   const rig = await cluster(300, 2);
   const before = await rig.sync();
   rig.kernel.faults.push('lose-ack');
@@ -272,7 +275,7 @@ t.test('after a lost answer no more is sent than what was lost and what changed 
   t.same(await rig.difference(), []);
 });
 
-t.test('a refusal that a lost stream may have written goes after the translation as well', async (t) => {
+t.test('a refusal whose stream was lost is removed only after its translation', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(1), endpoints(1, 1)]);
   await rig.sync();
@@ -288,7 +291,7 @@ t.test('a refusal that a lost stream may have written goes after the translation
   t.same(await rig.difference(), []);
 });
 
-t.test('a restart sends nothing, and only what it slept through', async (t) => {
+t.test('a restart sends only what changed meanwhile', async (t) => {
   const rig = await cluster(100, 2);
   rig.restart();
   const report = await rig.sync();
@@ -300,7 +303,7 @@ t.test('a restart sends nothing, and only what it slept through', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('frontends of datagrams that are gone are told until their flows are', async (t) => {
+t.test('removed UDP frontends are reported until their flows are deleted', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, ...DNS]);
   await rig.sync();
@@ -341,7 +344,7 @@ t.test('with unsynced sources, rules that the plan lacks stay until all sources 
   t.notOk(rig.kernel.chains('nat').some((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name)));
 });
 
-t.test('changed settings of the mode are taken over by the next full sync', async (t) => {
+t.test('changed settings of iptables mode are applied by the next full sync', async (t) => {
   const rig = new Rig();
   rig.commit([node('me', ['192.168.0.2'])]);
   await rig.sync();
@@ -350,7 +353,7 @@ t.test('changed settings of the mode are taken over by the next full sync', asyn
   t.notOk(rig.kernel.rules('filter', 'KUBE-FORWARD')?.some((rule) => rule.includes('INVALID')));
 });
 
-t.test('loopback is closed and opened again, and there is always a guard', async (t) => {
+t.test('node ports on loopback always have a guard, however often they are switched', async (t) => {
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();

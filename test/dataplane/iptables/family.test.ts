@@ -41,7 +41,7 @@ function dnat(...endpoints: readonly string[]): readonly string[] {
   });
 }
 
-t.test('a Service of all kinds', async (t) => {
+t.test('a Service with every kind of frontend gets its chains and rules', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(), webEndpoints(2)]);
   const report = await rig.sync();
@@ -94,7 +94,7 @@ t.test('a Service of all kinds', async (t) => {
   t.same(rules(rig, 'mangle'), { 'KUBE-PROXY-CANARY': [] });
 });
 
-t.test('policies Local', async (t) => {
+t.test('traffic policies Local send pods and the node to the cluster chain', async (t) => {
   const rig = new Rig();
   const policies = { externalTrafficPolicy: 'Local', internalTrafficPolicy: 'Local' } as const;
   rig.commit([...NODE_ROWS, web(policies), webEndpoints(2)]);
@@ -114,7 +114,7 @@ t.test('policies Local', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('without a local endpoint the cluster list stays for pods and the node, others are dropped', async (t) => {
+t.test('without a local endpoint, pods and the node use all endpoints, and others are dropped', async (t) => {
   const rig = new Rig();
   const remote = slice('web', [{ address: '10.0.9.1', node: 'other' }], { ports: HTTP });
   rig.commit([...NODE_ROWS, web({ externalTrafficPolicy: 'Local', internalTrafficPolicy: 'Local' }), remote]);
@@ -131,7 +131,7 @@ t.test('without a local endpoint the cluster list stays for pods and the node, o
   t.same(await rig.difference(), []);
 });
 
-t.test('without endpoints TCP is reset and datagrams get an ICMP error', async (t) => {
+t.test('without endpoints TCP is reset and UDP gets an ICMP error', async (t) => {
   const rig = new Rig();
   const dns = service('dns', { clusterIPs: ['10.96.0.53'], ports: [{ port: 53, protocol: 'UDP' }] });
   rig.commit([...NODE_ROWS, web(), dns]);
@@ -144,7 +144,7 @@ t.test('without endpoints TCP is reset and datagrams get an ICMP error', async (
   t.same(await rig.difference(), []);
 });
 
-t.test('source ranges', async (t) => {
+t.test('source ranges become filter rules', async (t) => {
   const rig = new Rig();
   const ranges = { sourceRanges: ['203.0.113.0/25', '198.18.0.0/15'] };
   rig.commit([...NODE_ROWS, web(ranges), webEndpoints(1)]);
@@ -188,7 +188,7 @@ t.test('affinity remembers clients per endpoint, in the lists kube-proxy keeps',
   t.same(await rig.difference(), []);
 });
 
-t.test('node port addresses', async (t) => {
+t.test('jumps to node port chains follow the node port addresses', async (t) => {
   const jumps = async (
     settings: ConstructorParameters<typeof Rig>[2],
     servesLocalhost: boolean,
@@ -227,7 +227,7 @@ t.test('node port addresses', async (t) => {
   t.same(await jumps({ nodePortAddresses: 'primary' }, true, withoutIPv4), [`! -d 127.0.0.0/8 ${jump}`]);
 });
 
-t.test('the local detector by interface', async (t) => {
+t.test('the local detector by interface matches the interface', async (t) => {
   const rig = new Rig(undefined, 'IPv4', { localDetection: { type: 'InterfaceNamePrefix', prefix: 'veth' } });
   rig.commit([...NODE_ROWS, web({ externalTrafficPolicy: 'Local' }), webEndpoints(1)]);
   await rig.sync();
@@ -242,7 +242,7 @@ t.test('the local detector by interface', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('health check node ports are let in, whatever else the host filters', async (t) => {
+t.test('health check node ports are accepted, whatever else the host filters', async (t) => {
   const rig = new Rig();
   const checked = { externalTrafficPolicy: 'Local', healthCheckNodePort: 32000 } as const;
   rig.commit([...NODE_ROWS, web(checked), webEndpoints(1)]);
@@ -258,7 +258,7 @@ t.test('health check node ports are let in, whatever else the host filters', asy
   t.same(rig.kernel.rules('filter', 'KUBE-NODEPORTS'), []);
 });
 
-t.test('IPv6', async (t) => {
+t.test('IPv6 rules are written to ip6tables', async (t) => {
   const rig = new Rig(undefined, 'IPv6');
   const row = service('web', { clusterIPs: ['fd00:96::10'], ports: [{ port: 80, nodePort: 30080 }] });
   rig.commit([...NODE_ROWS, row, slice('web', [{ address: 'fd00:10::1', node: 'me' }])]);
@@ -270,7 +270,7 @@ t.test('IPv6', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('built-in chains lead to ours', async (t) => {
+t.test("built-in chains jump to pointsman's chains", async (t) => {
   const rig = new Rig();
   const other = '-m comment --comment "somebody else" -j ACCEPT';
   rig.kernel.tamper('filter', (chains) => chains.get('INPUT')?.push(other));

@@ -4,7 +4,7 @@ import { cluster, endpoints } from './cluster.js';
 
 /** What is ours and what is not: damage, others' rules in the same chains, and what goes at the end. */
 
-t.test('damage is found, named and repaired', async (t) => {
+t.test('external damage of rules is found, named and repaired', async (t) => {
   const rig = await cluster(2, 2);
   rig.kernel.tamper('nat', (chains) => {
     chains.set('KUBE-MARK-MASQ', []);
@@ -29,7 +29,7 @@ t.test('damage is found, named and repaired', async (t) => {
   t.same((await rig.sync(true)).repairs, []);
 });
 
-t.test('others’ rules in built-in chains stay where they are, and ours come within reach', async (t) => {
+t.test("foreign rules in built-in chains stay, and pointsman's jumps are moved before them", async (t) => {
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();
@@ -45,7 +45,7 @@ t.test('others’ rules in built-in chains stay where they are, and ours come wi
   t.equal(rig.kernel.rules('filter', 'OUTPUT')?.length, 4, 'a jump twice is one too many');
 });
 
-t.test('KUBE-FIREWALL is shared: what kubelet has there stays', async (t) => {
+t.test("KUBE-FIREWALL is shared: kubelet's rules there stay", async (t) => {
   const rig = new Rig();
   rig.kernel.tamper('filter', (chains) => chains.set('KUBE-FIREWALL', ['-m mark --mark 0x8000/0x8000 -j DROP']));
   rig.commit(NODE_ROWS);
@@ -53,7 +53,7 @@ t.test('KUBE-FIREWALL is shared: what kubelet has there stays', async (t) => {
   t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
 });
 
-t.test('a chain that cannot be removed is a problem, not a failure', async (t) => {
+t.test('a chain that cannot be removed is reported, and the sync succeeds', async (t) => {
   const rig = await cluster(1, 1);
   rig.kernel.tamper('nat', (chains) => {
     chains.set('KUBE-SEP-OLD', []);
@@ -122,7 +122,7 @@ t.test('audits list only what may have changed', async (t) => {
   }
 });
 
-t.test('an audit says nothing of what a sync changes meanwhile', async (t) => {
+t.test('an audit reports no difference for changes by a sync meanwhile', async (t) => {
   const rig = await cluster(2, 2);
   rig.wait(3_600_000);
   const audit = rig.dataplane.audit();

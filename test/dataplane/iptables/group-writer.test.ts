@@ -10,7 +10,7 @@ import type { FrontendKey } from '../../../src/plan/types.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
-t.test('2,000 that are due at once: each sync tries some, and no change waits for more', async (t) => {
+t.test('of 2,000 quarantined frontends that are due, each sync retries some, and changes do not wait', async (t) => {
   const rig = new Rig();
   const { kernel } = rig;
   const [numbers, ports] = [Array.from({ length: 2000 }, (_, index) => index), 1000];

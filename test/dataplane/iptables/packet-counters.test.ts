@@ -34,7 +34,7 @@ function counts(invalidDropped: number, localhostAccepted: number): Readonly<Rec
   };
 }
 
-t.test('where the kernel and the programs can', async (t) => {
+t.test('packet counters work where the kernel and the programs have them', async (t) => {
   const rig = new Rig(kernel({ accounts: new Map() }));
   rig.commit(ROWS);
   t.equal(await rig.counters.read(), null, 'nothing is known before the first sync');
@@ -50,7 +50,7 @@ t.test('where the kernel and the programs can', async (t) => {
   t.same(await rig.counters.read(), counts(7, 3), 'and the count goes on');
 });
 
-t.test('objects that somebody deleted with all rules come back with them', async (t) => {
+t.test('accounting objects deleted with all rules are restored with them', async (t) => {
   const rig = new Rig(kernel({ accounts: new Map() }));
   rig.commit(ROWS);
   await rig.sync();
@@ -65,7 +65,7 @@ t.test('objects that somebody deleted with all rules come back with them', async
   t.same(counting(rig), [DROPPED, LOOPBACK]);
 });
 
-t.test('IPv6 has no node ports on loopback, and a node without them counts none', async (t) => {
+t.test('IPv6 has no counter of node ports on loopback, nor a node without them', async (t) => {
   const v6 = new Rig(kernel({ accounts: new Map() }), 'IPv6');
   v6.commit(ROWS);
   await v6.sync();
@@ -82,7 +82,7 @@ for (const [what, fields] of [
   ['the kernel has no accounting', { accounts: null }],
   ['the programs do not know the match', { accounts: new Map<string, number>(), programsCount: false }],
 ] as const) {
-  t.test(`${what}: rules do without`, async (t) => {
+  t.test(`${what}: rules have no counters`, async (t) => {
     const rig = new Rig(kernel(fields));
     rig.commit(ROWS);
     const report = await rig.sync();
@@ -95,7 +95,7 @@ for (const [what, fields] of [
   });
 }
 
-t.test('a kernel that is short of memory for a moment counts from the next check on', async (t) => {
+t.test('a kernel that is short of memory for a moment counts from the next check', async (t) => {
   const rig = new Rig(kernel({ accounts: null }));
   rig.commit(ROWS);
   await rig.sync();
@@ -121,7 +121,7 @@ t.test('a kernel without accounting is asked once more, and not at every check',
   t.equal(asked, 1);
 });
 
-t.test('a chain that a killed process tried a rule in goes', async (t) => {
+t.test('the test chain of a killed process is removed', async (t) => {
   const rig = new Rig();
   rig.commit(ROWS);
   await rig.sync();
@@ -131,7 +131,7 @@ t.test('a chain that a killed process tried a rule in goes', async (t) => {
 });
 
 for (const fault of ['lose-ack', 'refuse'] as const) {
-  t.test(`${fault} while it is tried whether rules can count: no chain stays for that`, async (t) => {
+  t.test(`${fault} while counters are tried: no test chain stays`, async (t) => {
     const rig = new Rig();
     rig.kernel.accounts = new Map();
     const restore = rig.kernel.iptablesRestore.bind(rig.kernel);

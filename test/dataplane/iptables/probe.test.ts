@@ -24,7 +24,7 @@ async function look(rig: Rig): Promise<{ readonly differs: boolean; readonly lis
 }
 
 for (const flavor of ['nft', 'legacy'] as const) {
-  t.test(`${flavor}: own changes leave nothing to look at`, async (t) => {
+  t.test(`${flavor}: a probe finds nothing after own changes`, async (t) => {
     const rig = await running(flavor);
     t.same(await look(rig), { differs: false, lists: false });
     rig.commit([slice('web', [{ address: '10.1.0.2', node: 'other' }])]);
@@ -32,14 +32,14 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await look(rig), { differs: false, lists: false });
   });
 
-  t.test(`${flavor}: what is not ours is looked at once`, async (t) => {
+  t.test(`${flavor}: a probe lists foreign changes once`, async (t) => {
     const rig = await running(flavor);
     rig.kernel.tamper('nat', (chains) => chains.set('DOCKER', ['-j RETURN']), flavor);
     t.same(await look(rig), { differs: false, lists: true });
     t.same(await look(rig), { differs: false, lists: false });
   });
 
-  t.test(`${flavor}: what is ours is found, until it is repaired`, async (t) => {
+  t.test(`${flavor}: a probe finds damage until it is repaired`, async (t) => {
     const rig = await running(flavor);
     for (const chain of ['KUBE-SERVICES', 'PREROUTING']) {
       rig.kernel.tamper('nat', (chains) => chains.set(chain, []), flavor);
@@ -50,7 +50,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     }
   });
 
-  t.test(`${flavor}: a stream whose answer was lost, and what came beside one`, async (t) => {
+  t.test(`${flavor}: a probe lists again after a lost answer, and finds damage beside a sync`, async (t) => {
     const rig = await running(flavor);
     rig.commit([slice('web', [{ address: '10.1.0.2', node: 'other' }])]);
     rig.kernel.faults.push('lose-ack');
@@ -65,7 +65,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 }
 
-t.test('where the kernel does not tell, nothing is listed and syncs go on', async (t) => {
+t.test('a kernel that refuses table sizes is not listed, and syncs go on', async (t) => {
   const rig = new Rig(undefined, 'IPv4', {}, 'legacy');
   rig.kernel.iptablesSizes = () => Promise.reject(new Error('EPERM'));
   rig.commit([...NODE_ROWS, ...WEB]);
