@@ -24,7 +24,7 @@ function refused(ledger: Ledger<string, Value>, keys: Iterable<string>, offendin
   ledger.quarantine(offending, 'EINVAL');
 }
 
-t.test('a desired state is pending until the kernel acknowledges it', (t) => {
+t.test('a desired object is pending until the kernel acknowledges it', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   t.same([...ledger.pending()], ['a']);
@@ -49,7 +49,7 @@ t.test('a desired state is pending until the kernel acknowledges it', (t) => {
   t.end();
 });
 
-t.test('of what is held and desired alike no copy is kept', (t) => {
+t.test('an object that is held as desired is stored once', (t) => {
   const { ledger } = newLedger();
   const [before, after] = [{ text: '1' }, { text: '1' }];
   ledger.desire('a', before);
@@ -61,7 +61,7 @@ t.test('of what is held and desired alike no copy is kept', (t) => {
   t.end();
 });
 
-t.test('an object that is desired and undesired again while a batch is in flight is taken back', (t) => {
+t.test('an object whose removal is desired while its batch is in flight is taken back', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });
   const claim = ledger.claim(['a']);
@@ -76,7 +76,7 @@ t.test('an object that is desired and undesired again while a batch is in flight
   t.end();
 });
 
-t.test('a lost answer: nobody knows until it is read back', (t) => {
+t.test('after a lost answer an object is unknown until it is read back', (t) => {
   const { ledger } = newLedger();
   ledger.readBackAll(new Map([['a', { text: '1' }]]));
   ledger.desire('a', { text: '2' });
@@ -92,7 +92,7 @@ t.test('a lost answer: nobody knows until it is read back', (t) => {
   t.end();
 });
 
-t.test('of a kernel that nobody has looked at everything is pending, removals too', (t) => {
+t.test('before the first listing everything is pending, removals too', (t) => {
   const { ledger } = newLedger();
   ledger.markAllUnknown();
   ledger.desire('gone', undefined);
@@ -121,7 +121,7 @@ t.test('an object that is not pending can be sent again, and is pending once the
   t.end();
 });
 
-t.test('a listing: what is lost and what is foreign is pending', (t) => {
+t.test('after a listing, lost and foreign objects are pending', (t) => {
   const { ledger } = newLedger();
   ledger.desire('kept', { text: '1' });
   ledger.desire('lost', { text: '1' });
@@ -146,7 +146,7 @@ t.test('a listing: what is lost and what is foreign is pending', (t) => {
   t.end();
 });
 
-t.test('a key that is quarantined is due after longer and longer, or when something else is desired', (t) => {
+t.test('a quarantined object is retried with growing delays, or when its desired state changes', (t) => {
   const { ledger, clock } = newLedger();
   ledger.desire('a', { text: '1' });
   ledger.desire('b', { text: '1' });
@@ -180,34 +180,31 @@ t.test('a key that is quarantined is due after longer and longer, or when someth
   t.end();
 });
 
-t.test(
-  'an external change to a key that is quarantined: it is due, and what was held before is known until it is back',
-  (t) => {
-    const { ledger } = newLedger();
-    ledger.readBackAll(new Map([['a', { text: '1' }]]));
-    ledger.desire('a', { text: '2' });
+t.test('an externally changed quarantined object is due, and its old state is kept until restored', (t) => {
+  const { ledger } = newLedger();
+  ledger.readBackAll(new Map([['a', { text: '1' }]]));
+  ledger.desire('a', { text: '2' });
+  ledger.damage('a');
+  t.equal(ledger.damaged.size, 0, 'it is not quarantined');
+  for (const end of ['restored', 'abandoned', 'as desired'] as const) {
+    ledger.quarantine('a', 'EINVAL');
+    t.same(ledger.due(), []);
     ledger.damage('a');
-    t.equal(ledger.damaged.size, 0, 'it is not quarantined');
-    for (const end of ['restored', 'abandoned', 'as desired'] as const) {
-      ledger.quarantine('a', 'EINVAL');
-      t.same(ledger.due(), []);
-      ledger.damage('a');
-      ledger.readBackAll(new Map([['a', { text: '0' }]]));
-      t.same([ledger.due(), [...ledger.damaged]], [['a'], [['a', { text: '1' }]]]);
-      ledger.damage('a');
-      ledger.readBackAll(new Map([['a', { text: '00' }]]));
-      t.same([...ledger.damaged], [['a', { text: '1' }]], 'altered once more before it is back');
-      if (end === 'abandoned') ledger.abandonDamaged('a');
-      else if (end === 'as desired') ledger.readBack('a', { text: '2' });
-      ledger.readBack('a', { text: '1' });
-      t.equal(ledger.damaged.size, 0, end);
-      ledger.desire('a', { text: '2' });
-    }
-    t.end();
-  },
-);
+    ledger.readBackAll(new Map([['a', { text: '0' }]]));
+    t.same([ledger.due(), [...ledger.damaged]], [['a'], [['a', { text: '1' }]]]);
+    ledger.damage('a');
+    ledger.readBackAll(new Map([['a', { text: '00' }]]));
+    t.same([...ledger.damaged], [['a', { text: '1' }]], 'altered once more before it is back');
+    if (end === 'abandoned') ledger.abandonDamaged('a');
+    else if (end === 'as desired') ledger.readBack('a', { text: '2' });
+    ledger.readBack('a', { text: '1' });
+    t.equal(ledger.damaged.size, 0, end);
+    ledger.desire('a', { text: '2' });
+  }
+  t.end();
+});
 
-t.test('of many that are due some are answered: first what is new, then what waits longest', (t) => {
+t.test('of many due objects some are retried: new ones first, then those that wait longest', (t) => {
   const { ledger, clock } = newLedger();
   for (const key of ['a', 'b', 'c', 'd']) {
     ledger.desire(key, { text: '1' });
@@ -366,7 +363,7 @@ function failure(seed: number): unknown {
   return compare(ends, [true, 0, 0, texts(model.desired)]);
 }
 
-t.test('random histories with faults at every step are as in a simple model, and end as desired', (t) => {
+t.test('random histories with faults agree with a simple model, and end as desired', (t) => {
   for (let seed = 1; seed <= 150; seed++) {
     const found = failure(seed);
     if (found !== null) t.fail('unlike the model', { found });
@@ -375,7 +372,7 @@ t.test('random histories with faults at every step are as in a simple model, and
   t.end();
 });
 
-t.test('one change costs the same whatever the table has', async (t) => {
+t.test('a change costs the same in a ledger of any size', async (t) => {
   const { ledger } = newLedger();
   const size = 50_000;
   for (let index = 0; index < size; index++) ledger.desire(`${index}`, { text: '0' });

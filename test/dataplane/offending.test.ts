@@ -39,7 +39,7 @@ const RIGHT = (offending: number): number => offending;
 const NONE = (): undefined => undefined;
 const WRONG = (offending: number): number => offending + 1;
 
-t.test('all but those that are refused by themselves are taken', async (t) => {
+t.test('the search for offending units applies all but those that are refused alone', async (t) => {
   for (const name of [RIGHT, NONE, WRONG])
     for (const refused of [[], [512], SPREAD, UNITS.slice(100, 164)]) {
       const { found, tooMany, taken } = await search(refused, name);
@@ -57,7 +57,7 @@ t.test('all but those that are refused by themselves are taken', async (t) => {
     }
 });
 
-t.test('how many attempts it takes', async (t) => {
+t.test('the search for offending units takes few attempts', async (t) => {
   t.equal((await search([], NONE)).attempts, 1);
   t.equal((await search([77], RIGHT)).attempts, 3, 'whole, the one that is named, and the rest');
   t.equal((await search([77], NONE)).attempts, 1 + 2 * 10);
@@ -72,7 +72,7 @@ t.test('how many attempts it takes', async (t) => {
   t.ok(many.units <= 12 * UNITS.length, 'however many are refused');
 });
 
-t.test('units that all need what is refused are found together, and no other', async (t) => {
+t.test('units that all need one refused object are found together, and no other', async (t) => {
   const needing = UNITS.filter((unit) => unit % 4 === 0);
   const taken = new Set<number>();
   let attempts = 0;
@@ -95,7 +95,7 @@ t.test('units that all need what is refused are found together, and no other', a
   t.same([found.tooMany, taken.size, attempts], [null, UNITS.length - needing.length, 3]);
 });
 
-t.test('units that no refusal concerns are taken although more are refused than the limit', async (t) => {
+t.test('units without a refusal are applied although more are refused than the limit', async (t) => {
   for (const name of [RIGHT, NONE]) {
     const few = await search(SPREAD, name, { most: 4 });
     t.match(few, { tooMany: /^not \d+$/, found: { length: 4 } });
@@ -106,7 +106,7 @@ t.test('units that no refusal concerns are taken although more are refused than 
   }
 });
 
-t.test('in a few attempts some are found, where smaller parts go first', async (t) => {
+t.test('a search with few attempts finds some units if smaller parts go first', async (t) => {
   for (const name of [RIGHT, NONE]) {
     const { found, tooMany } = await search(UNITS, name, { attempts: 12, first: 'smaller' });
     t.ok(found.length > 0, `${found.length} are found`);

@@ -71,7 +71,7 @@ function gone(name: string): readonly RowRef[] {
   return [{ kind: 'Service', namespace: 'default', name }];
 }
 
-t.test('after a failure everything is listed, and its own failure is no loss', async (t) => {
+t.test('after a failed sync everything is listed, and the failure is not reported as a loss', async (t) => {
   for (const fault of [LOST, REFUSED]) {
     const scene = await started(WEB);
     scene.kernel.faults.next(fault);
@@ -84,7 +84,7 @@ t.test('after a failure everything is listed, and its own failure is no loss', a
   }
 });
 
-t.test('losses are reported once, with the sync that has repaired them', async (t) => {
+t.test('losses are reported once, by the sync that repaired them', async (t) => {
   const scene = await started(WEB);
   await scene.flush();
   scene.kernel.faults.next(REFUSED);
@@ -112,7 +112,7 @@ t.test('rules that the plan lacks stay while sources are unsynced, through failu
   t.same([full, flows, await scene.held()], [false, 'all', []], 'without another listing');
 });
 
-t.test('gone datagram frontends are remembered until their flows are removed, also by the next process', async (t) => {
+t.test('removed UDP frontends are remembered until their flows are deleted, by the next process too', async (t) => {
   const scene = await started(WEB, OTHER);
   scene.commit([], gone('web'));
   t.same((await scene.sync()).flows, new Set([WEB_KEY]));
@@ -129,7 +129,7 @@ t.test('gone datagram frontends are remembered until their flows are removed, al
   t.match(await next.sync(), { full: false, transactions: 0 });
 });
 
-t.test('a sync that fails while a note is removed leaves nothing known', async (t) => {
+t.test('after a sync that fails while it removes a note, everything is read again', async (t) => {
   const scene = await started(WEB);
   scene.commit([], gone('web'));
   await scene.sync();
@@ -146,7 +146,7 @@ t.test('a sync that fails while a note is removed leaves nothing known', async (
   t.same(await scene.held(), [OTHER_KEY]);
 });
 
-t.test('an audit finds what others did, and nothing after the repair', async (t) => {
+t.test('an audit finds external changes, and nothing after the repair', async (t) => {
   const scene = await started(WEB);
   t.equal(await scene.dataplane.audit(), false);
   await scene.flush();
@@ -157,7 +157,7 @@ t.test('an audit finds what others did, and nothing after the repair', async (t)
   t.equal((await scene.sync(true)).full, false, 'a listing would show nothing new');
 });
 
-t.test('nothing is audited before the kernel is known', async (t) => {
+t.test('there is no audit before the first listing', async (t) => {
   const scene = new Scene();
   let looks = 0;
   scene.driver.compare = () => Promise.resolve(++looks > 0);
@@ -169,7 +169,7 @@ t.test('nothing is audited before the kernel is known', async (t) => {
   t.equal(looks, 0);
 });
 
-t.test('requests for an audit during an audit share one further audit', async (t) => {
+t.test('requests for an audit during an audit share one more', async (t) => {
   const scene = await started(WEB);
   const ends: ((differs: boolean) => void)[] = [];
   scene.driver.compare = () => new Promise((resolve) => ends.push(resolve));
@@ -186,7 +186,7 @@ t.test('requests for an audit during an audit share one further audit', async (t
   t.same(await Promise.all(later), [true, true]);
 });
 
-t.test('probes look at everything for a hundredth of the time, and at what costs little for two', async (t) => {
+t.test('full probes take a hundredth of the time, cheap ones two', async (t) => {
   const scene = await started(WEB);
   const looks: string[] = [];
   scene.driver.compare = () => {
@@ -214,7 +214,7 @@ t.test('probes look at everything for a hundredth of the time, and at what costs
   t.ok(looks.length > 10, looks.join());
 });
 
-t.test('a comparison during which a sync began says nothing', async (t) => {
+t.test('a comparison reports nothing if a sync began meanwhile', async (t) => {
   const scene = await started(WEB);
   const { kernel } = scene;
   const read = kernel.read.bind(kernel);

@@ -53,7 +53,7 @@ function removed(chains: Chains, own: OwnFootprint = OWN.nftables, table: Iptabl
   );
 }
 
-t.test('targets of rules', (t) => {
+t.test('the jump target of a rule is parsed', (t) => {
   t.equal(ruleTarget('-p tcp -m comment --comment "a -j B \\" -j C" -j D'), 'D');
   t.equal(ruleTarget('-j MARK --set-xmark 0x4000/0x0'), 'MARK');
   t.equal(ruleTarget('-g OTHER'), 'OTHER');
@@ -61,7 +61,7 @@ t.test('targets of rules', (t) => {
   t.end();
 });
 
-t.test("kube-proxy's chains and jumps go, whatever the jumps match; kubelet's and others' stay", (t) => {
+t.test('chains and jumps of kube-proxy are removed, those of kubelet and others stay', (t) => {
   t.same(
     removed({
       PREROUTING: ['-j KUBE-SERVICES', '-p tcp -m comment --comment x -j KUBE-SERVICES', '-j OTHER-CHAIN'],
@@ -96,7 +96,7 @@ t.test("kube-proxy's chains and jumps go, whatever the jumps match; kubelet's an
   t.end();
 });
 
-t.test("chains that other owners' rules lead to stay, with all that they lead to", (t) => {
+t.test('chains that foreign rules jump to stay, with all their targets', (t) => {
   const chains: Chains = {
     OUTPUT: ['-j KUBE-SERVICES', '-j KUBE-SVC-A'],
     POSTROUTING: ['-j KUBE-POSTROUTING'],
@@ -121,7 +121,7 @@ t.test("chains that other owners' rules lead to stay, with all that they lead to
   t.end();
 });
 
-t.test('beside the iptables mode only what is the ipvs mode alone goes', (t) => {
+t.test('in iptables mode, only what ipvs mode alone uses is removed', (t) => {
   const chains: Chains = {
     INPUT: ['-j KUBE-IPVS-FILTER', '-j KUBE-PROXY-FIREWALL', '-j KUBE-NODE-PORT'],
     'KUBE-IPVS-FILTER': [],
@@ -289,7 +289,7 @@ function virtual(address: string | null, port: number): IpvsListedService {
 const remove = (node: FakeNode, own: OwnFootprint | null = OWN.nftables) =>
   removeLeftovers(node, ['IPv4'], footprintsOn('linux'), own);
 
-t.test('timeout policies go after the rules that named them, those of others stay', async (t) => {
+t.test('timeout policies are removed after the rules that name them, and foreign ones stay', async (t) => {
   const node = new FakeNode();
   const mine = ['Kt01', 'KU02'];
   node.policies = [...mine, 'Kt1', 'others'];
@@ -304,7 +304,7 @@ t.test('timeout policies go after the rules that named them, those of others sta
   t.match(await remove(node), { problems: [] }, 'a kernel without them');
 });
 
-t.test('a node without leftovers is looked at and left alone', async (t) => {
+t.test('a node without leftovers is not changed', async (t) => {
   const node = new FakeNode();
   node.chains = listing({ OUTPUT: ['-j OTHER-CHAIN'], 'OTHER-CHAIN': [], 'KUBE-FIREWALL': [] });
   node.services = [virtual('192.168.0.100', 80), virtual('192.168.0.2', 30001)];
@@ -322,7 +322,7 @@ t.test('a node without leftovers is looked at and left alone', async (t) => {
   t.same(node.textOf, [[]], 'no rule was read');
 });
 
-t.test('rules of single Services are read only where somebody else uses one', async (t) => {
+t.test('rules of single Services are listed only if a foreign rule uses one', async (t) => {
   const node = new FakeNode();
   const chains = { OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': ['-j KUBE-SVC-A'], 'KUBE-SVC-A': ['-j KUBE-SEP-B'] };
   node.chains = listing({ ...chains, 'KUBE-SEP-B': [] });
@@ -340,74 +340,74 @@ t.test('rules of single Services are read only where somebody else uses one', as
   );
 });
 
-t.test("ipvs: kube-proxy's virtual services go when their connections have ended, then the link", async (t) => {
-  const node = new FakeNode();
-  node.addresses = ['10.96.0.1', '10.96.0.10'];
-  node.services = [
-    virtual('10.96.0.1', 443),
-    virtual('10.96.0.10', 53),
-    virtual('192.168.0.2', 30001),
-    virtual('192.168.0.100', 80),
-    virtual(null, 0),
-  ];
-  node.connections.set(53, 5);
-  node.sets = ['KUBE-CLUSTER-IP', 'KUBE-6-IPVS-IPS', 'OTHER'];
-  const report = await remove(node);
-  t.same(report.removed, ['ipvs: 2 virtual services']);
-  t.same(report.waiting, ['ipvs: virtual services that still have connections']);
-  t.same(
-    node.services.map(({ port }) => port),
-    [53, 80, 0],
-  );
-  t.not(node.addresses, null);
-  t.same((await remove(node, null)).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0', 'ipset: 2 sets']);
-  t.same(node.sets, ['OTHER']);
-  t.same(
-    node.services.map(({ port }) => port),
-    [80, 0],
-    'those of others stay even then',
-  );
-});
-
 t.test(
-  "ipvs: node ports are those that a set has and those of the usual range, at the node's own addresses",
+  "ipvs: kube-proxy's virtual services are removed when their connections have ended, then the link",
   async (t) => {
     const node = new FakeNode();
-    node.addresses = ['10.96.0.1'];
-    const name = 'KUBE-NODE-PORT-LOCAL-TCP';
-    node.sets = [name];
-    node.portSets.set(name, {
-      name,
-      type: 'bitmap:port',
-      family: null,
-      hashSize: 0,
-      maxElements: 0,
-      comments: true,
-      ports: null,
-      plain: true,
-      references: 0,
-      elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28),
-      elementComments: null,
-      counters: false,
-      elementPackets: null,
-    });
-    const udp = { ...virtual('192.168.0.2', 9000), protocol: 17 };
+    node.addresses = ['10.96.0.1', '10.96.0.10'];
     node.services = [
-      virtual('192.168.0.2', 8080),
+      virtual('10.96.0.1', 443),
+      virtual('10.96.0.10', 53),
       virtual('192.168.0.2', 30001),
-      virtual('192.168.0.2', 443),
-      virtual('192.168.0.100', 30002),
-      udp,
+      virtual('192.168.0.100', 80),
+      virtual(null, 0),
     ];
-    t.same((await remove(node, null)).removed, ['ipvs: 2 virtual services', 'link kube-ipvs0', 'ipset: 1 sets']);
+    node.connections.set(53, 5);
+    node.sets = ['KUBE-CLUSTER-IP', 'KUBE-6-IPVS-IPS', 'OTHER'];
+    const report = await remove(node);
+    t.same(report.removed, ['ipvs: 2 virtual services']);
+    t.same(report.waiting, ['ipvs: virtual services that still have connections']);
     t.same(
       node.services.map(({ port }) => port),
-      [443, 30002, 9000],
+      [53, 80, 0],
+    );
+    t.not(node.addresses, null);
+    t.same((await remove(node, null)).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0', 'ipset: 2 sets']);
+    t.same(node.sets, ['OTHER']);
+    t.same(
+      node.services.map(({ port }) => port),
+      [80, 0],
+      'those of others stay even then',
     );
   },
 );
 
-t.test('a failed removal is reported, and the rest is removed', async (t) => {
+t.test("ipvs: node ports are those in a set or the default range, on the node's own addresses", async (t) => {
+  const node = new FakeNode();
+  node.addresses = ['10.96.0.1'];
+  const name = 'KUBE-NODE-PORT-LOCAL-TCP';
+  node.sets = [name];
+  node.portSets.set(name, {
+    name,
+    type: 'bitmap:port',
+    family: null,
+    hashSize: 0,
+    maxElements: 0,
+    comments: true,
+    ports: null,
+    plain: true,
+    references: 0,
+    elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28),
+    elementComments: null,
+    counters: false,
+    elementPackets: null,
+  });
+  const udp = { ...virtual('192.168.0.2', 9000), protocol: 17 };
+  node.services = [
+    virtual('192.168.0.2', 8080),
+    virtual('192.168.0.2', 30001),
+    virtual('192.168.0.2', 443),
+    virtual('192.168.0.100', 30002),
+    udp,
+  ];
+  t.same((await remove(node, null)).removed, ['ipvs: 2 virtual services', 'link kube-ipvs0', 'ipset: 1 sets']);
+  t.same(
+    node.services.map(({ port }) => port),
+    [443, 30002, 9000],
+  );
+});
+
+t.test('a removal that fails is reported, and the rest is removed', async (t) => {
   const node = new FakeNode();
   node.sets = ['KUBE-CLUSTER-IP', 'KUBE-LOOP-BACK'];
   node.failing = 'KUBE-CLUSTER-IP';
@@ -421,7 +421,7 @@ t.test('a failed removal is reported, and the rest is removed', async (t) => {
   t.same([chains.removed, chains.problems.map(String)], [['ipset: 1 sets'], ['Error: no listing']]);
 });
 
-t.test('in iptables mode the nftables table is a leftover, and the own chains are not', async (t) => {
+t.test("in iptables mode the nftables table is a leftover, and pointsman's own chains are not", async (t) => {
   const node = new FakeNode();
   node.tables = ['ip kube-proxy', 'ip other'];
   node.chains = listing({ OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': [], 'KUBE-LOAD-BALANCER': [] });
@@ -432,14 +432,14 @@ t.test('in iptables mode the nftables table is a leftover, and the own chains ar
   t.same(other.removed, ['iptables (nft) IPv4: 2 chains, 1 jumps to them']);
 });
 
-t.test('chains that only older releases of kube-proxy made are leftovers too', (t) => {
+t.test('chains that only older releases of kube-proxy made are removed', (t) => {
   const chains: Chains = { 'KUBE-XLB-A': [], 'KUBE-SEP-B': [], 'KUBE-SVC-HAIRPIN': [] };
   t.same(removed(chains), Object.keys(chains));
   t.same(removed(chains, OWN.nft), []);
   t.end();
 });
 
-t.test('without a mode in force everything goes', async (t) => {
+t.test('without an active mode everything is removed', async (t) => {
   const node = new FakeNode();
   node.tables = ['ip kube-proxy', 'ip other'];
   node.chains = listing({ OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': [], 'KUBE-LOAD-BALANCER': [] });

@@ -20,7 +20,7 @@ class Scene {
   }
 }
 
-t.test('the next is due when the last has taken its share', async (t) => {
+t.test('time budget: the next run is due when the last has used its share', async (t) => {
   const scene = new Scene();
   t.equal(await scene.take(10), 990);
   t.equal(await scene.take(10), 990);
@@ -28,7 +28,7 @@ t.test('the next is due when the last has taken its share', async (t) => {
   t.equal(await scene.take(5, true), 495, 'whether it fails or not');
 });
 
-t.test('a turn that is held up does not hold up the next', async (t) => {
+t.test('time budget: one delayed run does not delay the next', async (t) => {
   const scene = new Scene();
   await scene.take(10);
   t.equal(await scene.take(10_000), 0, 'as long as it took, its share has passed');

@@ -63,7 +63,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   const quarantined = async (rig: Rig, full = false): Promise<readonly string[]> =>
     (await rig.sync(full)).quarantined.map(({ frontend }) => frontend).sort();
 
-  t.test(`${flavor}: one Service is quarantined, stays as it was, and is tried again`, async (t) => {
+  t.test(`${flavor}: a refused Service is quarantined, keeps its old rules, and is retried`, async (t) => {
     const rig = await cluster(flavor, 80);
     refuse(rig, [7], 2);
     const contents = (): readonly string[] => [...rig.kernel.every('nat', 'IPv4', flavor)].flat(2).sort();
@@ -101,7 +101,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: several at the very first sync, which no more than 16 are looked for in`, async (t) => {
+  t.test(`${flavor}: the first sync quarantines 20 refused Services, and no others`, async (t) => {
     const rig = new Rig(undefined, 'IPv4', {}, flavor);
     const refused = Array.from({ length: 20 }, (_, index) => 3 + 5 * index);
     refuse(rig, refused);
@@ -117,7 +117,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: a start leaves the rules that a predecessor had of a Service which is refused now`, async (t) => {
+  t.test(`${flavor}: a start keeps a predecessor's rules of a Service that is refused now`, async (t) => {
     const rig = await cluster(flavor, 5);
     const late = new Rig(rig.kernel, 'IPv4', {}, flavor);
     refuse(late, [2], 2);
@@ -133,7 +133,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await late.difference(), []);
   });
 
-  t.test(`${flavor}: an entry that is refused, of a Service without endpoints`, async (t) => {
+  t.test(`${flavor}: a Service without endpoints whose dispatch rule is refused is quarantined`, async (t) => {
     const rig = await cluster(flavor, 70);
     rig.kernel.refuses = (rule) => rule.startsWith('filter') && rule.includes('web-5 ') && rule.includes(' REJECT ');
     rig.commit([endpoints(5, 0), endpoints(6, 0)]);
@@ -144,7 +144,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: a Service port with another name, that is refused, keeps the rules of the old one`, async (t) => {
+  t.test(`${flavor}: a renamed Service port that is refused keeps the rules of the old one`, async (t) => {
     const rig = await cluster(flavor, 5);
     const named = (name: string): readonly Row[] => [
       service('named', { clusterIPs: ['10.96.0.99'], ports: [{ name, port: 80 }] }),
@@ -163,35 +163,38 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: nobody is to blame where everything is refused, or where others removed chains`, async (t) => {
-    const rig = await cluster(flavor, 5);
-    rig.kernel.tamper(
-      'nat',
-      (chains) => {
-        for (const [name, rules] of chains) if (rules.length > 0) chains.set(name, []);
-        for (const name of chains.keys()) if (name.startsWith('KUBE-SVC-')) chains.delete(name);
-      },
-      flavor,
-    );
-    rig.commit([web(9), endpoints(9, 1)]);
-    const repairing = await rig.sync();
-    t.same([repairing.quarantined, repairing.full], [[], true]);
-    t.ok(repairing.repairs.length > 5);
-    t.same(await rig.difference(), []);
+  t.test(
+    `${flavor}: no Service is quarantined if everything is refused, or external changes removed chains`,
+    async (t) => {
+      const rig = await cluster(flavor, 5);
+      rig.kernel.tamper(
+        'nat',
+        (chains) => {
+          for (const [name, rules] of chains) if (rules.length > 0) chains.set(name, []);
+          for (const name of chains.keys()) if (name.startsWith('KUBE-SVC-')) chains.delete(name);
+        },
+        flavor,
+      );
+      rig.commit([web(9), endpoints(9, 1)]);
+      const repairing = await rig.sync();
+      t.same([repairing.quarantined, repairing.full], [[], true]);
+      t.ok(repairing.repairs.length > 5);
+      t.same(await rig.difference(), []);
 
-    const restore = rig.kernel.iptablesRestore.bind(rig.kernel);
-    rig.kernel.iptablesRestore = async (transaction) => {
-      rig.kernel.faults.push('refuse');
-      return await restore(transaction);
-    };
-    rig.commit([endpoints(1, 3), endpoints(2, 3)]);
-    await t.rejects(rig.sync());
-    rig.kernel.iptablesRestore = restore;
-    t.same(await quarantined(rig), []);
-    t.same(await rig.difference(), []);
-  });
+      const restore = rig.kernel.iptablesRestore.bind(rig.kernel);
+      rig.kernel.iptablesRestore = async (transaction) => {
+        rig.kernel.faults.push('refuse');
+        return await restore(transaction);
+      };
+      rig.commit([endpoints(1, 3), endpoints(2, 3)]);
+      await t.rejects(rig.sync());
+      rig.kernel.iptablesRestore = restore;
+      t.same(await quarantined(rig), []);
+      t.same(await rig.difference(), []);
+    },
+  );
 
-  t.test(`${flavor}: damage of what is quarantined is told once, and its entries do not hold up others`, async (t) => {
+  t.test(`${flavor}: damage of quarantined rules is reported once, and does not block other Services`, async (t) => {
     const rig = await cluster(flavor, 5);
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3)]);
@@ -215,23 +218,26 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same((await rig.sync(true)).repairs, []);
   });
 
-  t.test(`${flavor}: Services whose chains somebody removed are not to blame for one that is refused`, async (t) => {
-    const rig = await cluster(flavor, 40);
-    rig.kernel.tamper(
-      'nat',
-      (chains) => {
-        for (const name of chains.keys()) if (name.startsWith('KUBE-')) chains.set(name, []);
-        for (const name of chains.keys()) if (/^KUBE-(SVC|SEP|EXT)-/.test(name)) chains.delete(name);
-      },
-      flavor,
-    );
-    refuse(rig, [2], 2);
-    rig.commit([endpoints(2, 3)]);
-    t.same(await quarantined(rig), [frontend(2)]);
-    t.same(await others(rig, [2]), []);
-  });
+  t.test(
+    `${flavor}: Services whose chains were removed externally are not quarantined for a refused one`,
+    async (t) => {
+      const rig = await cluster(flavor, 40);
+      rig.kernel.tamper(
+        'nat',
+        (chains) => {
+          for (const name of chains.keys()) if (name.startsWith('KUBE-')) chains.set(name, []);
+          for (const name of chains.keys()) if (/^KUBE-(SVC|SEP|EXT)-/.test(name)) chains.delete(name);
+        },
+        flavor,
+      );
+      refuse(rig, [2], 2);
+      rig.commit([endpoints(2, 3)]);
+      t.same(await quarantined(rig), [frontend(2)]);
+      t.same(await others(rig, [2]), []);
+    },
+  );
 
-  t.test(`${flavor}: what somebody else alters of one that is quarantined comes back as it was`, async (t) => {
+  t.test(`${flavor}: external changes to rules of a quarantined Service are undone`, async (t) => {
     const rig = await cluster(flavor, 5);
     refuse(rig, [2], 2);
     rig.commit([endpoints(2, 3), endpoints(3, 3)]);
@@ -260,7 +266,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: an entry that the kernel holds and takes no more is let go of`, async (t) => {
+  t.test(`${flavor}: a dispatch rule that the kernel holds but no longer accepts is removed`, async (t) => {
     const rig = await cluster(flavor, 80);
     rig.kernel.refuses = (rule) => /web-(16|32)[ :]/.test(rule);
     const entries = (): number =>
@@ -278,7 +284,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await rig.difference(), []);
   });
 
-  t.test(`${flavor}: in a random history all others are right after each sync`, async (t) => {
+  t.test(`${flavor}: in a random history all Services but the refused ones are right after each sync`, async (t) => {
     for (const seed of [1, 2, 3]) {
       const random = new SeededRandom(seed);
       const rig = new Rig(undefined, 'IPv4', {}, flavor);
@@ -313,7 +319,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 }
 
-t.test('asking changes nothing: the next comparison of everything has its time', async (t) => {
+t.test('a dump does not delay the next full comparison', async (t) => {
   const rig = await cluster('nft', 3);
   rig.wait(3_600_000);
   const [, listings] = [await rig.dataplane.dump(rig.table), rig.kernel.listed.length];

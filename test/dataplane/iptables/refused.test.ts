@@ -47,7 +47,7 @@ async function refused(rig: Rig): Promise<readonly string[]> {
   return rows.map(({ frontend, verdict, reason, packets }) => `${frontend} ${verdict} ${reason} ${packets}`).sort();
 }
 
-t.test('each rule tells for its frontend, and what only leads to it does not', async (t) => {
+t.test('each refusing rule counts for its frontend, and jumps do not count', async (t) => {
   const rig = await started();
   t.same(await refused(rig), []);
   arrive(rig, 'KUBE-SERVICES', /10\.96\.0\.1\/32/, 1);
@@ -75,7 +75,7 @@ t.test('each rule tells for its frontend, and what only leads to it does not', a
   t.same(await refused(rig), expected, 'a second look counts nothing twice');
 });
 
-t.test('the count goes on where a chain is written anew, and where somebody sets it to zero', async (t) => {
+t.test('refused packets are counted on when a chain is rewritten, or its counters are reset', async (t) => {
   const rig = await started();
   arrive(rig, 'KUBE-SERVICES', /10\.96\.0\.1\/32/, 5);
   t.same(await refused(rig), ['10.96.0.1:80/TCP refused no-endpoints 5']);
@@ -115,7 +115,7 @@ t.test('frontends of a divided chain are told apart', async (t) => {
   t.same(await refused(rig), ['10.96.1.18:80/TCP refused no-endpoints 3']);
 });
 
-t.test('a look that fails says so, and the next one misses nothing', async (t) => {
+t.test('a listing of counters that fails is an error, and the next one misses no packet', async (t) => {
   const rig = await started();
   arrive(rig, 'KUBE-SERVICES', /10\.96\.0\.1\/32/, 1);
   await refused(rig);

@@ -44,7 +44,7 @@ function raw({ kernel, family }: Rig, chain: string): readonly string[] | undefi
 
 const JUMP = '-m comment --comment "kubernetes unanswered attempts" -j KUBE-RETRY';
 
-t.test('new flows of Services get timeouts of their own in table raw', async (t) => {
+t.test('new flows of Services get their own conntrack timeouts in table raw', async (t) => {
   const rig = await started();
   t.same(raw(rig, 'PREROUTING'), [JUMP]);
   t.same(raw(rig, 'OUTPUT'), [JUMP]);
@@ -77,7 +77,7 @@ t.test('new flows of Services get timeouts of their own in table raw', async (t)
   t.same(await rig.difference(), []);
 });
 
-t.test('a Service says otherwise of itself, and changes its mind', async (t) => {
+t.test("annotations of a Service override the node's retry times, and may change", async (t) => {
   const rig = await started();
   const web = (connectRetry: number | null, udpRetry: number | null) =>
     service('web', { clusterIPs: ['10.96.0.10'], type: 'NodePort', ports: PORTS, connectRetry, udpRetry });
@@ -99,7 +99,7 @@ t.test('a Service says otherwise of itself, and changes its mind', async (t) => 
   t.same(await rig.difference(), []);
 });
 
-t.test('frontends without endpoints and those with affinity have no such rules', async (t) => {
+t.test('frontends without endpoints or with affinity have no retry rules', async (t) => {
   const rig = await started();
   rig.commit([slice('web', [], { ports: TARGETS })]);
   await rig.sync();
@@ -117,7 +117,7 @@ t.test('frontends without endpoints and those with affinity have no such rules',
   t.same(await rig.difference(), []);
 });
 
-t.test('long chains are divided, and read back', async (t) => {
+t.test('long chains of retry rules are divided, and read back', async (t) => {
   const names = Array.from({ length: 80 }, (_, index) => `s${index}`);
   const rows = names.flatMap((name, index) => [
     service(name, {
@@ -136,7 +136,7 @@ t.test('long chains are divided, and read back', async (t) => {
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('external changes to policies and rules are repaired', async (t) => {
+t.test('external changes to timeout policies and retry rules are repaired', async (t) => {
   const rig = await started();
   t.equal(await rig.dataplane.audit(), false);
   const policy = rig.kernel.policies?.get('Kt01');
@@ -161,7 +161,7 @@ t.test('external changes to policies and rules are repaired', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('changed sysctls give the same policies other seconds, and no rule changes', async (t) => {
+t.test('changed sysctls change the seconds of timeout policies, and no rule', async (t) => {
   const rig = await started();
   rig.timeouts = { ...BUILT_IN_TIMEOUTS, tcp: { ...TCP, established: 86_400 } };
   t.equal(await rig.dataplane.audit(), true, 'an audit finds it');
@@ -175,7 +175,7 @@ t.test('changed sysctls give the same policies other seconds, and no rule change
   t.equal(rig.kernel.policies?.get('Kt01')?.seconds[2], 432_000);
 });
 
-t.test('switched off nothing is left, and nothing of another', async (t) => {
+t.test("without retry times, all retry rules and pointsman's timeout policies are removed", async (t) => {
   const rig = await started();
   rig.kernel.policies?.set('other', { name: 'other', family: 'IPv4', protocol: 6, seconds: [1] });
   rig.kernel.policies?.set('KT01', { name: 'KT01', family: 'IPv6', protocol: 6, seconds: [1] });
@@ -191,7 +191,7 @@ t.test('switched off nothing is left, and nothing of another', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('with nothing said of the node a Service alone brings the rules, and takes them away', async (t) => {
+t.test('one Service with an annotation brings the retry rules, and its removal removes them', async (t) => {
   const rig = await started(undefined, NO_RETRIES);
   t.same(rig.kernel.chains('raw'), []);
   t.same(policies(rig), []);
@@ -215,7 +215,7 @@ const LACKING: readonly (readonly [string, Partial<FakeIptables>, RegExp])[] = [
   ['table raw refuses the rules', { refuses: (rule) => rule.startsWith('raw KUBE-RETRY-TCP') }, /table raw is refused/],
 ];
 for (const [why, fields, reason] of LACKING) {
-  t.test(`${why}: the rules are without, and the report says why`, async (t) => {
+  t.test(`${why}: there are no retry rules, and the report says why`, async (t) => {
     const rig = new Rig(Object.assign(new FakeIptables(), fields), 'IPv4', { retryTimes: TIMES });
     rig.commit(ROWS);
     t.match((await rig.sync()).limitations, [{ of: 'kernel', text: reason }]);
@@ -234,7 +234,7 @@ for (const [why, fields, reason] of LACKING) {
   });
 }
 
-t.test('a kernel short of memory is asked again', async (t) => {
+t.test('a kernel short of memory is asked again for timeout policies', async (t) => {
   const kernel = new FakeIptables();
   const rig = new Rig(kernel, 'IPv4', { retryTimes: TIMES });
   rig.commit(ROWS);
@@ -245,7 +245,7 @@ t.test('a kernel short of memory is asked again', async (t) => {
   t.same(policies(rig), ['Kt01', 'Ku02']);
 });
 
-t.test('attempts that a policy ends within a second have no pass over conntrack', async (t) => {
+t.test('attempts that a timeout policy ends within a second need no pass over conntrack', async (t) => {
   const passed = ['10.96.0.10:80/TCP', 'nodeport:30080/TCP'];
   for (const [what, tcp, kernel, expected] of [
     ['within a second', 1, new FakeIptables(), []],
@@ -281,7 +281,7 @@ t.test('attempts that a policy ends within a second have no pass over conntrack'
   }
 });
 
-t.test('names of policies have four characters, as many as a listed rule has', (t) => {
+t.test('names of timeout policies have four characters, as many as a listed rule has', (t) => {
   for (const family of ['IPv4', 'IPv6'] as const)
     for (const protocol of ['TCP', 'UDP'] as const)
       for (const seconds of [1, 60]) {

@@ -38,7 +38,7 @@ async function withOther(rows: readonly Row[]): Promise<readonly [before: number
   return [before, toVictim(rig)];
 }
 
-t.test('200 Services: two short chains, and the frontends with the same last byte', async (t) => {
+t.test('200 Services: a connection walks two short chains, and the frontends with the same last byte', async (t) => {
   const [before, after] = await withOther(other(['203.0.113.1']));
   t.same([before, after], [11 + 1 + 1, 11 + 1 + 1], 'of another last byte it costs nothing');
 });
@@ -49,7 +49,7 @@ t.test('1,000 frontends of another Service are spread over the chains of 256 las
   t.same([before, after], [13, 17]);
 });
 
-t.test('of 1,000 frontends with the last byte of a Service its connections walk few', async (t) => {
+t.test('of 1,000 frontends with the last byte of a Service, its connections walk few', async (t) => {
   const same = Array.from({ length: 1000 }, (_, at) => `1.${at >> 8}.${at & 255}.10`);
   const [before, after] = await withOther(other(same));
   t.same([before, after], [13, 19]);
@@ -77,7 +77,7 @@ t.test('addresses chosen against one IPv4 address add 16 jumps for each nibble',
   t.ok(most > 100);
 });
 
-t.test('addresses chosen against one IPv6 address: one Service adds a rule to what cannot be divided', async (t) => {
+t.test('addresses chosen against an IPv6 Service leave its connections a bounded number of rules', async (t) => {
   const victim = 'fd00:96::a';
   const rig = new Rig(undefined, 'IPv6');
   const crowd = crowdAround(victim, 8);
@@ -102,7 +102,7 @@ function depthOf(rig: Rig, chain: string): number {
   return 1 + Math.max(0, ...targets.map((target) => (target === null ? 0 : depthOf(rig, target))));
 }
 
-t.test('the kernel follows 15 jumps from a built-in chain on, and more are never needed', async (t) => {
+t.test("dispatch chains nest less deep than the kernel's limit of 15 jumps", async (t) => {
   for (const family of ['IPv4', 'IPv6'] as const satisfies readonly Family[]) {
     const rig = new Rig(undefined, family);
     const victim = family === 'IPv4' ? '203.0.113.10' : '2001:db8::a';
@@ -140,7 +140,7 @@ function chainsOf(rig: Rig): readonly (readonly [string, readonly string[]])[] {
   return [...rig.kernel.every('nat', 'IPv4')].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-t.test('chains are divided and put together as frontends come and go, and changes rewrite few', async (t) => {
+t.test('chains are divided and merged as frontends come and go, and changes rewrite few', async (t) => {
   const rig = await cluster(200, 1);
   const addresses = Array.from({ length: 100 }, (_, at) => `1.${at % 3}.${at}.10`);
   for (const count of [20, 31, 32, 33, 100, 99, 33, 30, 31, 70, 0]) {

@@ -30,7 +30,7 @@ async function shares(rig: Rig): Promise<readonly string[]> {
   return lines.flatMap((line) => / 10\.96\.0\.10:80\/TCP share (.*)/.exec(line)?.[1] ?? []);
 }
 
-t.test('weights are probabilities, and dump reads them back', async (t) => {
+t.test('weights of endpoints are probabilities, and dump reads them back', async (t) => {
   const rig = await started(web(), pods('a', 1, 1), pods('b', 2, 3));
   t.same(await rig.difference(), []);
   t.same(await shares(rig), ['10.0.97.1:8080 weight 1', '10.0.98.1:8080 weight 3', '10.0.98.2:8080 weight 3']);
@@ -38,7 +38,7 @@ t.test('weights are probabilities, and dump reads them back', async (t) => {
   t.equal(rules?.balance?.endpoints.slots, null);
 });
 
-t.test('a restart changes nothing; weights come, change and go', async (t) => {
+t.test('weights that come, change and go rewrite their chain, and a restart rewrites none', async (t) => {
   const rig = await started(web({ externalTrafficPolicy: 'Local' }), pods('a', 2, 1, 'me'), pods('b', 2, 3));
   rig.restart();
   const report = await rig.sync(true);
@@ -60,7 +60,7 @@ t.test('a restart changes nothing; weights come, change and go', async (t) => {
   t.same(await shares(rig), [], 'equal weights are no weights');
 });
 
-t.test('hashing is a limitation', async (t) => {
+t.test('hashing is a limitation of iptables mode', async (t) => {
   const rig = await started(web({ balance: { by: 'address', unreadable: [] } }), pods('a', 2, 1));
   const [limitation] = [...rig.table.limitations()];
   t.match(limitation, { cause: 'mode', text: /balance hash=address without effect/ });

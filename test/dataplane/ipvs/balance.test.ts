@@ -46,7 +46,7 @@ function held(rig: Rig): readonly number[] {
   return found.sort(([one], [other]) => one - other).map(([, weight]) => weight);
 }
 
-t.test('endpoints have their weights in small whole numbers, and a scheduler that heeds them', async (t) => {
+t.test('weighted endpoints have small whole numbers as weights, and a weighted scheduler', async (t) => {
   for (const [scheduler, weighing] of [
     ['rr', 'wrr'],
     ['lc', 'wlc'],
@@ -61,7 +61,7 @@ t.test('endpoints have their weights in small whole numbers, and a scheduler tha
   t.same(held(uneven), [100, 17], 'no more than a hundred in a row');
 });
 
-t.test('a Service that asks for nothing has the scheduler of all, and weight 1', async (t) => {
+t.test('a Service without annotations has the common scheduler, and weight 1', async (t) => {
   for (const scheduler of ['rr', 'mh']) {
     const rig = await started(scheduler, web(null), ...weighted(3, 3));
     t.same(held(rig), [1, 1]);
@@ -69,7 +69,7 @@ t.test('a Service that asks for nothing has the scheduler of all, and weight 1',
   }
 });
 
-t.test('hashing is by a scheduler of its own, of the address or with the port', async (t) => {
+t.test('hashing uses its own scheduler, by address or by address and port', async (t) => {
   for (const scheduler of ['rr', 'mh'])
     for (const by of ['address', 'address-port'] as const) {
       const rig = await started(scheduler, web({ by }), ...weighted(1, 4));
@@ -81,7 +81,7 @@ t.test('hashing is by a scheduler of its own, of the address or with the port', 
     }
 });
 
-t.test('weights that come, change and go are one message each, and a restart sends none', async (t) => {
+t.test('a weight that comes, changes or goes is one message, and a restart sends none', async (t) => {
   const rig = await started('rr', web(null), ...weighted(1, 1, 1));
   const sent = async (...rows: readonly Row[]): Promise<readonly string[]> => {
     rig.commit(rows);
@@ -100,7 +100,7 @@ t.test('weights that come, change and go are one message each, and a restart sen
   t.match(await sent(...weighted(1, 1, 0)), [/-E .* -s rr$/, /-e .* -r 10\.0\.0\.2:\d+ -m -w 1$/]);
 });
 
-t.test('a weight that others change is found and repaired', async (t) => {
+t.test('an external change of a weight is found and repaired', async (t) => {
   const rig = await started('rr', web(null), ...weighted(1, 3));
   const [first] = virtual(rig).destinations.values();
   if (first !== undefined) first.weight = 7;

@@ -53,7 +53,7 @@ function weights(rig: Rig, text: string): readonly number[] {
   return [...(virtual(rig, text)?.destinations.values() ?? [])].map(({ weight }) => weight);
 }
 
-t.test('a first sync sends each object once, and a second and a restart send nothing', async (t) => {
+t.test('the first sync sends each object once; a second sync and a restart send nothing', async (t) => {
   const rig = new Rig();
   const rows = Array.from({ length: 40 }, (_, index) => [web(index), endpoints(index, several(index, 50))]);
   rig.commit([...NODE_ROWS, ...rows.flat()]);
@@ -71,7 +71,7 @@ t.test('a first sync sends each object once, and a second and a restart send not
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('250,000 endpoints: each is sent once, a restart is none, and a change is one or two messages', async (t) => {
+t.test('250,000 endpoints are sent once, a restart sends nothing, and a change one or two messages', async (t) => {
   const rig = new Rig();
   const rows = Array.from({ length: 5000 }, (_, index) => [web(index), endpoints(index, several(index, 50))]);
   rig.commit([...NODE_ROWS, ...rows.flat()]);
@@ -103,7 +103,7 @@ t.test('250,000 endpoints: each is sent once, a restart is none, and a change is
   t.same([addon.ipvs.listings, programs.listed.length], [listings, length], 'nothing is listed');
 });
 
-t.test('refusals come before what they are for goes, the address last and goes last', async (t) => {
+t.test('refusing entries are added before destinations drain, and addresses come and go last', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
@@ -142,7 +142,7 @@ t.test('refusals come before what they are for goes, the address last and goes l
   t.same(await rig.difference(), []);
 });
 
-t.test('connections end before their endpoint goes, whoever looks', async (t) => {
+t.test('an endpoint is removed when its connections have ended, by a sync or a restart', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1', '10.0.0.2'])]);
   await rig.sync();
@@ -169,7 +169,7 @@ t.test('connections end before their endpoint goes, whoever looks', async (t) =>
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -d -t 10.96.0.0:80 -r 10.0.0.1:80'], 'not for ever');
 });
 
-t.test('a Service that is gone refuses new connections, and goes when the last has ended', async (t) => {
+t.test('a removed Service refuses new connections, and goes when its last connection has ended', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1', '10.0.0.2'])]);
   await rig.sync();
@@ -204,7 +204,7 @@ function asked(rig: Rig, destination: string, port = 80): readonly string[] {
   });
 }
 
-t.test('an address that a living Service gives up is left alone at once, open connections or not', async (t) => {
+t.test('an address that a Service gives up is removed at once, with open connections or without', async (t) => {
   const external = { externalIPs: ['192.0.2.9', '192.168.1.2'], loadBalancer: ['192.0.2.8'] };
   const ports = [{ port: 80, nodePort: 30_080 }];
   const gives: readonly (readonly [what: string, fields: Parameters<typeof service>[1], given: readonly string[]])[] = [
@@ -242,7 +242,7 @@ t.test('an address that a living Service gives up is left alone at once, open co
   }
 });
 
-t.test('an address that has only old connections to a removed port is given up with its other ports', async (t) => {
+t.test('an address with old connections to a removed port is removed with its other ports', async (t) => {
   const rig = new Rig();
   const loadBalancer = ['192.0.2.8'];
   const two = [80, 443].map((port) => ({ name: `p${port}`, port }));
@@ -262,7 +262,7 @@ t.test('an address that has only old connections to a removed port is given up w
   t.same(await rig.difference(), []);
 });
 
-t.test('addresses of a Service that is gone wait for their connections', async (t) => {
+t.test('addresses of a removed Service wait for their connections', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0, { externalIPs: ['192.0.2.9'] }), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
@@ -275,7 +275,7 @@ t.test('addresses of a Service that is gone wait for their connections', async (
   t.same(weights(rig, '192.0.2.9:80'), [0], 'another Service does not matter');
 });
 
-t.test('schedulers, affinity and their changes', async (t) => {
+t.test('schedulers and affinity are set and changed', async (t) => {
   const rig = new Rig();
   rig.scheduler = 'mh';
   rig.restart();
@@ -287,7 +287,7 @@ t.test('schedulers, affinity and their changes', async (t) => {
   t.equal(virtual(rig, '10.96.0.0:80')?.state.flags, 0x11);
 });
 
-t.test('node ports are at every address of the node, and follow them', async (t) => {
+t.test('node ports are on every address of the node, and follow their changes', async (t) => {
   const rig = new Rig();
   const ports = [{ port: 80, nodePort: 30080 }];
   rig.commit([...NODE_ROWS, web(0, { ports }), endpoints(0, ['10.0.0.1'])]);
@@ -302,7 +302,7 @@ t.test('node ports are at every address of the node, and follow them', async (t)
   t.same(await rig.difference(), []);
 });
 
-t.test('an external address that the node has itself is not put on the link, and keeps its other ports', async (t) => {
+t.test('an external address of the node itself is not put on the link, and keeps its other ports', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0, { externalIPs: ['192.168.1.2', '192.0.2.9'] }), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
@@ -323,73 +323,70 @@ t.test('an external address that the node has itself is not put on the link, and
   t.equal(ask('192.0.2.9', 22), 'reject', 'what listens on the node is not to be found there');
 });
 
-t.test(
-  "others' virtual services stay, a predecessor's go, and what was damaged comes back and is told of",
-  async (t) => {
-    const rig = new Rig();
-    rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
-    const { ipvs, ipset, route } = rig.kernel.addon;
-    const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
-    const make = (text: string, port: number): Promise<unknown> =>
-      ipvs.ipvsApply([
-        {
-          type: 'service',
-          verb: 'new',
-          state,
-          service: { family: 'IPv4', protocol: 6, address: Buffer.from(text.split('.').map(Number)), port, mark: 0 },
-        },
-      ]);
-    await make('198.18.0.1', 80);
-    await make('203.0.113.1', 80);
-    await make('10.96.0.9', 80);
-    await make('10.96.0.0', 80);
-    route.links.set('kube-ipvs0', new Set(['203.0.113.1', '10.96.0.9', '10.96.0.0'].map(address)));
-    await rig.sync();
-    t.ok(virtual(rig, '198.18.0.1:80'), 'a foreign one');
-    t.ok(virtual(rig, '203.0.113.1:80'), 'one that is excluded');
-    t.notOk(virtual(rig, '10.96.0.9:80'), 'one of a predecessor');
-    t.ok(virtual(rig, '10.96.0.0:80'), 'one that is taken over');
+t.test("foreign virtual services stay, a predecessor's go, and damage is repaired and reported", async (t) => {
+  const rig = new Rig();
+  rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
+  const { ipvs, ipset, route } = rig.kernel.addon;
+  const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  const make = (text: string, port: number): Promise<unknown> =>
+    ipvs.ipvsApply([
+      {
+        type: 'service',
+        verb: 'new',
+        state,
+        service: { family: 'IPv4', protocol: 6, address: Buffer.from(text.split('.').map(Number)), port, mark: 0 },
+      },
+    ]);
+  await make('198.18.0.1', 80);
+  await make('203.0.113.1', 80);
+  await make('10.96.0.9', 80);
+  await make('10.96.0.0', 80);
+  route.links.set('kube-ipvs0', new Set(['203.0.113.1', '10.96.0.9', '10.96.0.0'].map(address)));
+  await rig.sync();
+  t.ok(virtual(rig, '198.18.0.1:80'), 'a foreign one');
+  t.ok(virtual(rig, '203.0.113.1:80'), 'one that is excluded');
+  t.notOk(virtual(rig, '10.96.0.9:80'), 'one of a predecessor');
+  t.ok(virtual(rig, '10.96.0.0:80'), 'one that is taken over');
+  t.same(await rig.difference(), []);
+
+  const damage: readonly (readonly [() => void, RegExp])[] = [
+    [
+      () => {
+        virtual(rig, '10.96.0.0:80')?.destinations.clear();
+      },
+      /^destinations of 10\.96\.0\.0:80\/TCP was another$/,
+    ],
+    [
+      () => {
+        ipvs.services.clear();
+      },
+      /^virtual service 10\.96\.0\.0:80\/TCP was missing$/,
+    ],
+    [
+      () => ipset.sets.get('KUBE-CLUSTER-IP')?.elements.clear(),
+      /^element 10\.96\.0\.0,tcp:80 of KUBE-CLUSTER-IP was missing$/,
+    ],
+    [() => route.links.get('kube-ipvs0')?.delete(address('10.96.0.0')), /^address 10\.96\.0\.0 was missing$/],
+    [() => route.links.delete('kube-ipvs0'), /^link kube-ipvs0 was missing$/],
+    [
+      () => {
+        rig.kernel.programs.tamper('filter', (chains) => chains.get('KUBE-IPVS-FILTER')?.pop());
+      },
+      /^chain filter KUBE-IPVS-FILTER had other rules$/,
+    ],
+  ];
+  for (const [harm, reported] of damage) {
+    harm();
+    const { repairs } = await rig.sync(true);
+    t.ok(
+      repairs.some((line) => reported.test(line)),
+      `${String(reported)}: ${repairs.join('; ')}`,
+    );
     t.same(await rig.difference(), []);
+  }
+});
 
-    const damage: readonly (readonly [() => void, RegExp])[] = [
-      [
-        () => {
-          virtual(rig, '10.96.0.0:80')?.destinations.clear();
-        },
-        /^destinations of 10\.96\.0\.0:80\/TCP was another$/,
-      ],
-      [
-        () => {
-          ipvs.services.clear();
-        },
-        /^virtual service 10\.96\.0\.0:80\/TCP was missing$/,
-      ],
-      [
-        () => ipset.sets.get('KUBE-CLUSTER-IP')?.elements.clear(),
-        /^element 10\.96\.0\.0,tcp:80 of KUBE-CLUSTER-IP was missing$/,
-      ],
-      [() => route.links.get('kube-ipvs0')?.delete(address('10.96.0.0')), /^address 10\.96\.0\.0 was missing$/],
-      [() => route.links.delete('kube-ipvs0'), /^link kube-ipvs0 was missing$/],
-      [
-        () => {
-          rig.kernel.programs.tamper('filter', (chains) => chains.get('KUBE-IPVS-FILTER')?.pop());
-        },
-        /^chain filter KUBE-IPVS-FILTER had other rules$/,
-      ],
-    ];
-    for (const [harm, reported] of damage) {
-      harm();
-      const { repairs } = await rig.sync(true);
-      t.ok(
-        repairs.some((line) => reported.test(line)),
-        `${String(reported)}: ${repairs.join('; ')}`,
-      );
-      t.same(await rig.difference(), []);
-    }
-  },
-);
-
-t.test('an object that the kernel refuses is quarantined with its frontend, and others do not wait', async (t) => {
+t.test('an object that the kernel refuses is quarantined with its frontend, and others proceed', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
@@ -407,7 +404,7 @@ t.test('an object that the kernel refuses is quarantined with its frontend, and 
   t.same(await rig.difference(), []);
 });
 
-t.test('whatever call fails, and whenever the process ends, the next makes up for it', async (t) => {
+t.test('after any call fails, or the process ends at it, the next sync completes the state', async (t) => {
   const ports = [{ port: 80, nodePort: 3001 }];
   const before = [...NODE_ROWS, web(0, { ports }), endpoints(0, ['10.0.0.1']), web(1), endpoints(1, ['10.1.0.1'])];
   const after = [

@@ -91,7 +91,7 @@ function someDestinations({ addon }: Rig['kernel']): readonly FakeDestination[] 
 }
 
 for (const [reported, harm] of Object.entries(DAMAGE)) {
-  t.test(`${reported}: a look finds it, and an audit, and nothing once it is mended`, async (t) => {
+  t.test(`${reported}: a probe and an audit find it, and nothing after the repair`, async (t) => {
     for (const look of ['probe', 'audit'] as const) {
       const rig = await running();
       await settled(rig);
@@ -104,7 +104,7 @@ for (const [reported, harm] of Object.entries(DAMAGE)) {
   });
 }
 
-t.test('timeouts that others set are found too', async (t) => {
+t.test('externally changed timeouts are found', async (t) => {
   const rig = await running();
   const { ipvs } = rig.kernel.addon;
   const timeouts = new Timeouts(ipvs, { tcpTimeout: 60_000, tcpFinTimeout: 0, udpTimeout: 300 }, () => undefined);
@@ -140,7 +140,7 @@ t.test('changes by syncs are no external changes, and are listed once', async (t
   t.equal(ipvs.listings, listings + 2);
 });
 
-t.test('an object that another program replaced by an equal one is found', async (t) => {
+t.test('an object that was replaced externally by an equal one is found', async (t) => {
   const rig = await running();
   await settled(rig);
   rig.commit([endpoints(1, [1])]);
@@ -151,7 +151,7 @@ t.test('an object that another program replaced by an equal one is found', async
   t.equal(await rig.dataplane.probe(), true);
 });
 
-t.test('a sync does not wait for a look, and what it does meanwhile is nobody else’s', async (t) => {
+t.test('a sync does not wait for a probe, and its changes are no external ones', async (t) => {
   const rig = await running();
   await settled(rig);
   for (let round = 0; round < 20; round++) {
@@ -163,7 +163,7 @@ t.test('a sync does not wait for a look, and what it does meanwhile is nobody el
   }
 });
 
-t.test('an audit looks for itself, after the look that is under way', async (t) => {
+t.test('an audit compares by itself, after the probe in flight', async (t) => {
   const rig = await running();
   await settled(rig);
   const { ipvs } = rig.kernel.addon;
@@ -195,7 +195,7 @@ t.test('an audit looks for itself, after the look that is under way', async (t) 
   }
 });
 
-t.test('before it is known what the kernel holds, and after a failure, there is nothing to compare with', async (t) => {
+t.test('nothing is compared before the first sync, and after a failure', async (t) => {
   const rig = new Rig();
   t.equal(await rig.dataplane.audit(), false);
   rig.commit([...NODE_ROWS, web(0), endpoints(0, [1])]);
@@ -204,7 +204,7 @@ t.test('before it is known what the kernel holds, and after a failure, there is 
   t.equal(await rig.dataplane.probe(), false);
 });
 
-t.test('a look takes its share of the time and no more', async (t) => {
+t.test('a probe takes a limited share of the time', async (t) => {
   const rig = await running();
   await settled(rig);
   const { ipvs } = rig.kernel.addon;
@@ -227,7 +227,7 @@ t.test('a look takes its share of the time and no more', async (t) => {
   t.ok(asked.destinations >= 9 && asked.destinations <= 11, String(asked.destinations));
 });
 
-t.test('addresses that come and go are told of, and those of syncs and of pods are not', async (t) => {
+t.test('changes of addresses are reported, except those of syncs and of pods', async (t) => {
   const rig = await running();
   const { route } = rig.kernel.addon;
   const reported: unknown[] = [];

@@ -35,7 +35,7 @@ async function started(): Promise<Rig> {
   return rig;
 }
 
-t.test('destinations of UDP go at once; a Service goes with its flows, which are reported', async (t) => {
+t.test('UDP destinations are removed at once; a removed UDP Service is reported for its flows', async (t) => {
   const rig = await started();
   rig.commit([dns([OTHER])]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -d -u 10.96.0.53:53 -r 10.0.2.1:53']);
@@ -46,7 +46,7 @@ t.test('destinations of UDP go at once; a Service goes with its flows, which are
   t.equal(rig.kernel.addon.ipvs.services.size, 0);
 });
 
-t.test('a terminating endpoint that serves keeps its flows of UDP and takes no new ones', async (t) => {
+t.test('a terminating endpoint that serves keeps its UDP flows and gets no new ones', async (t) => {
   const rig = await started();
   rig.commit([dns([{ ...ONE, ...SERVING }, OTHER])]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -e -u 10.96.0.53:53 -r 10.0.2.1:53 -m -w 0']);
@@ -67,7 +67,7 @@ t.test('a terminating endpoint that serves keeps its flows of UDP and takes no n
   );
 });
 
-t.test('a Service that goes does not wait for flows to one that serves', async (t) => {
+t.test('a removed UDP Service does not wait for flows to a serving endpoint', async (t) => {
   for (const restarted of [false, true]) {
     const rig = await started();
     rig.commit([dns([{ ...ONE, ...SERVING }, OTHER])]);

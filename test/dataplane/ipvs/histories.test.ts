@@ -40,7 +40,7 @@ function someEndpoints(random: SeededRandom, name: string, index: number, { port
 }
 
 for (const seed of SEEDS) {
-  t.test(`seed ${seed}`, async (t) => {
+  t.test(`random history of ipvs mode, seed ${seed}`, async (t) => {
     const random = new SeededRandom(seed);
     const rig = new Rig();
     await goThrough(t, random, {

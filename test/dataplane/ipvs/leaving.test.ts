@@ -36,7 +36,7 @@ async function others({ kernel }: Rig, address: Uint8Array, port: number): Promi
   await kernel.addon.ipvs.ipvsApply([{ type: 'service', verb: 'new', service, state }]);
 }
 
-t.test("a cleanup knows every virtual service of a proxy's, at addresses of the node too", async (t) => {
+t.test('--cleanup finds every virtual service of kube-proxy, on addresses of the node too', async (t) => {
   for (const hasLink of [true, false]) {
     const { kernel } = await served();
     const { ipvs, ipset, route } = kernel.addon;
@@ -55,7 +55,7 @@ t.test("a cleanup knows every virtual service of a proxy's, at addresses of the 
   }
 });
 
-t.test('sets that kube-proxy alone has go with a cleanup, of both families', async (t) => {
+t.test('--cleanup removes the sets that only kube-proxy uses, of both families', async (t) => {
   const { kernel } = await served();
   const { ipset } = kernel.addon;
   for (const [name, family] of [
@@ -69,7 +69,7 @@ t.test('sets that kube-proxy alone has go with a cleanup, of both families', asy
   t.same([...ipset.sets.keys()], []);
 });
 
-t.test("a node port is at addresses of the node: the same port elsewhere is somebody else's", async (t) => {
+t.test('node ports are on addresses of the node: foreign virtual services elsewhere with the port stay', async (t) => {
   const rig = await served();
   await others(rig, ELSEWHERE, 8080);
   rig.restart();
@@ -80,7 +80,7 @@ t.test("a node port is at addresses of the node: the same port elsewhere is some
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('a Service that goes while no process runs leaves nothing at an address of the node', async (t) => {
+t.test('a Service removed while no process runs leaves nothing on addresses of the node', async (t) => {
   const rig = await served();
   rig.restart();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
@@ -97,15 +97,12 @@ t.test('a Service that goes while no process runs leaves nothing at an address o
   t.same(await rig.difference(), []);
 });
 
-t.test(
-  'a cleanup that leaves no virtual service frees the sysctls of the mode, one that finds nothing does not',
-  async (t) => {
-    const rig = new Rig();
-    rig.commit([...NODE_ROWS, service('web'), slice('web', [{ address: '10.1.0.1', node: 'other' }])]);
-    await rig.sync();
-    const cleanup = () => removeLeftovers(rig.kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
-    const first = await cleanup();
-    t.match(first, { freesSysctls: true, kept: [] });
-    t.match(await cleanup(), { freesSysctls: false, kept: [] });
-  },
-);
+t.test('--cleanup resets the sysctls of ipvs mode if it removed the last virtual service, and only then', async (t) => {
+  const rig = new Rig();
+  rig.commit([...NODE_ROWS, service('web'), slice('web', [{ address: '10.1.0.1', node: 'other' }])]);
+  await rig.sync();
+  const cleanup = () => removeLeftovers(rig.kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
+  const first = await cleanup();
+  t.match(first, { freesSysctls: true, kept: [] });
+  t.match(await cleanup(), { freesSysctls: false, kept: [] });
+});

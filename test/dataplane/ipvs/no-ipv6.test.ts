@@ -41,7 +41,7 @@ async function quarantined(t: Test, rig: Rig, full = false): Promise<readonly st
 
 for (const begins of [true, false]) {
   t.test(
-    `what needs an address there is quarantined, and all else goes on, ${begins ? 'from the start' : 'later'}`,
+    `IPv6 disabled on the link: frontends that need it are quarantined, ${begins ? 'from the start' : 'later'}`,
     async (t) => {
       const { four, six } = rigs();
       const { route, ipvs } = four.kernel.addon;
@@ -75,7 +75,7 @@ for (const begins of [true, false]) {
   );
 }
 
-t.test('an address that goes is not refused for that', async (t) => {
+t.test('the removal of an IPv6 address is not refused when IPv6 is disabled', async (t) => {
   const { six } = rigs();
   await six.sync();
   six.kernel.addon.route.disableIPv6(LINK, true);
@@ -84,7 +84,7 @@ t.test('an address that goes is not refused for that', async (t) => {
   t.same(await quarantined(t, six, true), ['[fd00:96::2]:80/TCP']);
 });
 
-t.test('an address of IPv4 that may not be added is no fault of its frontend', async (t) => {
+t.test('an IPv4 address that may not be added fails the sync, and quarantines no frontend', async (t) => {
   const { four } = rigs();
   const { route, mishaps } = four.kernel.addon;
   const apply = route.addressApply.bind(route);

@@ -29,7 +29,7 @@ function problems(addon: NativeAddon, body = ''): Promise<readonly string[]> {
   return modeProblems(configOf(body), { host: LINUX_HOST, addon }, FAMILIES, new RecordingLog());
 }
 
-t.test('ST-36: a kernel that has everything is left as it was', async (t) => {
+t.test('ST-36: a trial of the kernel leaves it as it was, if it has everything', async (t) => {
   const { addon } = new IpvsWorld(OWN);
   t.same(await problems(addon, 'ipvs: {scheduler: mh, tcpTimeout: 10m}'), []);
   t.equal(addon.ipvs.services.size, 0);
@@ -38,7 +38,7 @@ t.test('ST-36: a kernel that has everything is left as it was', async (t) => {
   t.equal(addon.ipvs.timeouts.tcp, 900, 'timeouts are for when the mode is in force');
 });
 
-t.test('ST-36: a trial beside a proxy at work does not disturb it', async (t) => {
+t.test('ST-36: a trial of the kernel does not disturb a running proxy', async (t) => {
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();
@@ -61,7 +61,7 @@ t.test('ST-36: a trial beside a proxy at work does not disturb it', async (t) =>
   t.same(rig.kernel.contents(), before);
 });
 
-t.test('ST-36: what a trial left that was killed says nothing of the scheduler, and goes', async (t) => {
+t.test('ST-36: leftovers of a killed trial are removed, and do not count as the scheduler', async (t) => {
   const { addon } = new IpvsWorld(OWN);
   const { ipvs } = addon;
   const left = { family: 'IPv4', protocol: 6, address: Uint8Array.of(198, 51, 100, 0), port: 20_000, mark: 0 } as const;
@@ -78,7 +78,7 @@ t.test('ST-36: what a trial left that was killed says nothing of the scheduler, 
   t.same(await problems(addon), [], 'that another process tries at this moment is no reason to end');
 });
 
-t.test('ST-36: what the kernel lacks is named', async (t) => {
+t.test('ST-36: missing kernel features are named', async (t) => {
   const start = 'this kernel, or what this process may do, is not enough for mode ipvs: ';
   const { addon } = new IpvsWorld(OWN);
   const unknown = 'ipvs.scheduler: this kernel has no scheduler "dh"';
@@ -105,7 +105,7 @@ t.test('ST-36: what the kernel lacks is named', async (t) => {
   t.same(await problems(addon), [`${start}ip_vs cannot be used: ${none.message} ${advice}`]);
 });
 
-t.test('ST-32: excluded prefixes of the family that is not served', async (t) => {
+t.test('ST-32: excluded prefixes of a family that is not served are reported', async (t) => {
   const { addon } = new IpvsWorld(OWN);
   const warnings = async (prefix: string, families: readonly Family[]): Promise<readonly string[]> => {
     const log = new RecordingLog();
@@ -119,37 +119,34 @@ t.test('ST-32: excluded prefixes of the family that is not served', async (t) =>
   ]);
 });
 
-t.test(
-  'ST-46: timeouts are set by the first sync, and by the next comparison after somebody else set them',
-  async (t) => {
-    const { kernel, family, ...rig } = new Rig();
-    const { ipvs } = kernel.addon;
-    const lines: string[] = [];
-    const received = (print: () => readonly string[]): void => {
-      lines.push(...print());
-    };
-    const timeouts = 'ipvs: {tcpTimeout: 10m, udpTimeout: 1500ms}';
-    const { dataplane } = await IPVS.open({ ...parts(kernel.addon, timeouts), onTransaction: received }, FAMILIES);
-    const [first, second] = [dataplane(family), dataplane('IPv6')];
-    const sync = (one: FamilyDataplane): Promise<SyncReport> =>
-      one.apply(rig.table, rig.table.takeChange(), { full: true });
-    t.same((await sync(first)).repairs, []);
-    t.same(ipvs.timeouts, { tcp: 600, tcpFin: 120, udp: 1 });
-    await sync(second);
-    t.same(
-      lines.filter((line) => line.startsWith('ipvsadm --set')),
-      ['ipvsadm --set 600 0 1'],
-    );
-    ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
-    t.same((await sync(first)).repairs, ['timeout tcp was 7 s']);
-    t.same(ipvs.timeouts, { tcp: 600, tcpFin: 8, udp: 1 });
-    lines.length = 0;
-    ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
-    const reports = await Promise.all([sync(second), sync(first)]);
-    const [repair] = reports.map(({ repairs }) => repairs.filter((line) => line.startsWith('timeout')));
-    t.same(repair, [], 'there is one set for both families, and one of them sees to it');
-    t.equal(lines.filter((line) => line.startsWith('ipvsadm --set')).length, 1);
-    ipvs.ipvsTimeouts = () => Promise.reject(new Error('EPERM'));
-    t.same((await sync(first)).problems, ['cannot set the timeouts of ip_vs: EPERM']);
-  },
-);
+t.test('ST-46: timeouts are set by the first sync, and again after an external change', async (t) => {
+  const { kernel, family, ...rig } = new Rig();
+  const { ipvs } = kernel.addon;
+  const lines: string[] = [];
+  const received = (print: () => readonly string[]): void => {
+    lines.push(...print());
+  };
+  const timeouts = 'ipvs: {tcpTimeout: 10m, udpTimeout: 1500ms}';
+  const { dataplane } = await IPVS.open({ ...parts(kernel.addon, timeouts), onTransaction: received }, FAMILIES);
+  const [first, second] = [dataplane(family), dataplane('IPv6')];
+  const sync = (one: FamilyDataplane): Promise<SyncReport> =>
+    one.apply(rig.table, rig.table.takeChange(), { full: true });
+  t.same((await sync(first)).repairs, []);
+  t.same(ipvs.timeouts, { tcp: 600, tcpFin: 120, udp: 1 });
+  await sync(second);
+  t.same(
+    lines.filter((line) => line.startsWith('ipvsadm --set')),
+    ['ipvsadm --set 600 0 1'],
+  );
+  ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
+  t.same((await sync(first)).repairs, ['timeout tcp was 7 s']);
+  t.same(ipvs.timeouts, { tcp: 600, tcpFin: 8, udp: 1 });
+  lines.length = 0;
+  ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
+  const reports = await Promise.all([sync(second), sync(first)]);
+  const [repair] = reports.map(({ repairs }) => repairs.filter((line) => line.startsWith('timeout')));
+  t.same(repair, [], 'there is one set for both families, and one of them sees to it');
+  t.equal(lines.filter((line) => line.startsWith('ipvsadm --set')).length, 1);
+  ipvs.ipvsTimeouts = () => Promise.reject(new Error('EPERM'));
+  t.same((await sync(first)).problems, ['cannot set the timeouts of ip_vs: EPERM']);
+});

@@ -26,7 +26,7 @@ function hostPorts(rig: Rig, ports: readonly number[]): void {
   });
 }
 
-t.test("IV-22: host ports are reached by the node's addresses, and by no Service's", async (t) => {
+t.test("IV-22: host ports answer on the node's addresses, and on no address of a Service", async (t) => {
   for (const rows of [WEB, LOCAL]) {
     const rig = new Rig();
     rig.commit([...NODE_ROWS, ...rows]);

@@ -49,7 +49,7 @@ function setsOf({ kernel }: Rig): readonly string[] {
   return SETS.filter((name) => kernel.addon.ipset.sets.has(name));
 }
 
-t.test('each set tells for its frontends, those of the plan', async (t) => {
+t.test('refused packets are counted by set for each frontend of the plan', async (t) => {
   const rig = await started();
   t.same(await refused(rig), []);
   arrive(rig, NO_ENDPOINTS, '10.96.0.1:80/TCP', 2);
@@ -68,7 +68,7 @@ t.test('each set tells for its frontends, those of the plan', async (t) => {
   ]);
 });
 
-t.test('refusals that an earlier process counted are no counts of this one', async (t) => {
+t.test('refusals that an earlier process counted are not counted again', async (t) => {
   const rig = await started();
   arrive(rig, NO_ENDPOINTS, '10.96.0.1:80/TCP', 2);
   rig.restart();
@@ -79,7 +79,7 @@ t.test('refusals that an earlier process counted are no counts of this one', asy
   t.same(await refused(rig), ['10.96.0.1:80/TCP refused no-endpoints 1']);
 });
 
-t.test('a set that is half full is emptied, and counts on', async (t) => {
+t.test('a half full set of refused packets is emptied, and counting goes on', async (t) => {
   const rig = await started();
   arrive(rig, NO_ENDPOINTS, '10.96.0.1:80/TCP', 2);
   for (let index = 0; index < MOST_COUNTED / 2; index++)
@@ -90,7 +90,7 @@ t.test('a set that is half full is emptied, and counts on', async (t) => {
   t.same(await refused(rig), ['10.96.0.1:80/TCP refused no-endpoints 1']);
 });
 
-t.test('counting of refused packets comes and goes with the flag, and changes nothing else', async (t) => {
+t.test('counting of refused packets follows its flag, and changes nothing else', async (t) => {
   const rig = await started(false);
   t.same(setsOf(rig), []);
   const plain = rig.kernel.contents();
@@ -117,7 +117,7 @@ t.test('counting of refused packets comes and goes with the flag, and changes no
   t.same(rig.kernel.contents(), plain);
 });
 
-t.test('verdicts are those of rules that do not count', async (t) => {
+t.test('rules with counters have the same verdicts as rules without', async (t) => {
   const [plain, counting] = await Promise.all([started(false), started(true)]);
   const verdicts: string[] = [];
   for (const destination of ['10.96.0.1', '10.96.0.2', '10.96.0.9', '192.0.2.2', '192.0.2.3', '192.168.0.2'])
@@ -139,7 +139,7 @@ t.test('verdicts are those of rules that do not count', async (t) => {
   for (const type of ['drop', 'forward', 'reject']) t.ok(verdicts.includes(type), type);
 });
 
-t.test('where a set cannot be had, rules refuse without counting', async (t) => {
+t.test('without a set of their own, rules refuse without counting', async (t) => {
   const rig = new Rig();
   rig.countsRefused = true;
   rig.restart();
@@ -158,7 +158,7 @@ t.test('where a set cannot be had, rules refuse without counting', async (t) => 
   t.ok(rig.kernel.programs.rules('filter', 'KUBE-IPVS-NO-LOCAL'), 'until it can');
 });
 
-t.test('a slice brings an endpoint back, and the frontend keeps its count', async (t) => {
+t.test('a frontend whose endpoint returns keeps its count of refused packets', async (t) => {
   const rig = await started();
   arrive(rig, NO_ENDPOINTS, '10.96.0.1:80/TCP', 2);
   rig.commit([slice('empty', ELSEWHERE)]);

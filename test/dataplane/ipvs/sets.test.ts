@@ -20,50 +20,44 @@ function web(index: number) {
   ];
 }
 
-t.test(
-  'sets that only kube-proxy needs are removed when no rule leads there, unless another owner uses them',
-  async (t) => {
-    for (const isUsed of [false, true]) {
-      const rig = new Rig();
-      const { ipset } = rig.kernel.addon;
-      await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-LOOP-BACK', 'hash:ip,port,ip', 65_536) }]);
-      const rule = `-m set --match-set KUBE-LOOP-BACK dst,dst,src -j ${isUsed ? 'ACCEPT' : 'MASQUERADE'}`;
-      // Of both families, but kube-proxy's chain of this one alone.
-      const places = isUsed ? ['SITE', 'SITE'] : ['KUBE-POSTROUTING'];
-      rig.kernel.programs.tamper('nat', (chains) => {
-        const place = places.pop();
-        if (place !== undefined) chains.set(place, [rule]);
-      });
-      rig.commit([...NODE_ROWS, ...web(1)]);
-      await rig.sync();
-      t.equal(ipset.sets.has('KUBE-LOOP-BACK'), isUsed);
-    }
-  },
-);
-
-t.test(
-  'an element that a full set does not take is quarantined with its frontend, and others are served',
-  async (t) => {
+t.test('sets that only kube-proxy needs are removed, unless a rule of another owner uses them', async (t) => {
+  for (const isUsed of [false, true]) {
     const rig = new Rig();
-    const { ipset, ipvs } = rig.kernel.addon;
-    await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
-    rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
-    const { quarantined } = await rig.sync();
-    t.same(
-      quarantined.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
-      [['10.96.0.3:80/TCP', true]],
-    );
-    t.equal(ipvs.services.size, 3);
-    t.equal(await rig.dataplane.audit(), false, 'which is no difference');
-    rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
-    rig.now += 1000;
-    t.same((await rig.sync()).quarantined, []);
-    t.same(await rig.difference(), []);
-  },
-);
+    const { ipset } = rig.kernel.addon;
+    await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-LOOP-BACK', 'hash:ip,port,ip', 65_536) }]);
+    const rule = `-m set --match-set KUBE-LOOP-BACK dst,dst,src -j ${isUsed ? 'ACCEPT' : 'MASQUERADE'}`;
+    // Of both families, but kube-proxy's chain of this one alone.
+    const places = isUsed ? ['SITE', 'SITE'] : ['KUBE-POSTROUTING'];
+    rig.kernel.programs.tamper('nat', (chains) => {
+      const place = places.pop();
+      if (place !== undefined) chains.set(place, [rule]);
+    });
+    rig.commit([...NODE_ROWS, ...web(1)]);
+    await rig.sync();
+    t.equal(ipset.sets.has('KUBE-LOOP-BACK'), isUsed);
+  }
+});
+
+t.test('an element that a full set refuses is quarantined with its frontend, and others are served', async (t) => {
+  const rig = new Rig();
+  const { ipset, ipvs } = rig.kernel.addon;
+  await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
+  rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
+  const { quarantined } = await rig.sync();
+  t.same(
+    quarantined.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
+    [['10.96.0.3:80/TCP', true]],
+  );
+  t.equal(ipvs.services.size, 3);
+  t.equal(await rig.dataplane.audit(), false, 'which is no difference');
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
+  rig.now += 1000;
+  t.same((await rig.sync()).quarantined, []);
+  t.same(await rig.difference(), []);
+});
 
 t.test(
-  'an address that its set does not take is not put on the link, where nothing would guard its other ports',
+  'an address that its full set refuses is not put on the link, where its other ports would be open',
   async (t) => {
     const rig = new Rig();
     const { ipset, ipvs, route } = rig.kernel.addon;
@@ -87,7 +81,7 @@ t.test(
   },
 );
 
-t.test('sets that kube-proxy has are as it makes them, and ours alone have room for every endpoint', async (t) => {
+t.test("sets shared with kube-proxy are made as it makes them; pointsman's own hold every endpoint", async (t) => {
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();
@@ -102,7 +96,7 @@ t.test('sets that kube-proxy has are as it makes them, and ours alone have room 
   t.equal(sets.size, own.length + 16);
 });
 
-t.test('sets that rules use are taken as they are, with comments or without', async (t) => {
+t.test('sets in use by rules are adopted, with comments or without', async (t) => {
   for (const comments of [false, true]) {
     const rig = new Rig();
     const { ipset } = rig.kernel.addon;

@@ -28,7 +28,7 @@ function claimAll<Key, Value>(ledger: Ledger<Key, Value>): Claim {
 
 const SERVICES = 4000;
 
-t.test('bytes that stay of a Service beside its plan', (t) => {
+t.test('memory per Service in ipvs mode', (t) => {
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   rig.commit(

@@ -36,7 +36,7 @@ function starting(received: (operation: HcnOperation, done: number) => void): Ri
   return rig;
 }
 
-t.test('a first start goes Service by Service, and serves DNS first', async (t) => {
+t.test('the first start writes Service by Service, DNS first', async (t) => {
   const first: number[] = [];
   const rig = starting(({ kind }, done) => kind === 'loadBalancer' && first.push(done));
   await rig.sync();
@@ -48,7 +48,7 @@ t.test('a first start goes Service by Service, and serves DNS first', async (t) 
   t.same(await rig.difference(), []);
 });
 
-t.test('a process that ends waits for one batch, and the next one goes on from there', async (t) => {
+t.test('a process that ends waits for one batch, and the next process continues there', async (t) => {
   let after = 0;
   const rig: Rig = starting((_, done) => {
     if (done === 300) rig.dataplane.end();
@@ -66,7 +66,7 @@ t.test('a process that ends waits for one batch, and the next one goes on from t
   t.same(await rig.difference(), []);
 });
 
-t.test('a process that ends does not go on reading either', async (t) => {
+t.test('a process that ends stops reading HNS', async (t) => {
   const rig = starting(() => undefined);
   await rig.sync();
   rig.restart();

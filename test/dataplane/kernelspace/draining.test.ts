@@ -43,12 +43,12 @@ t.test('the endpoint of a remote pod stays until it leaves its slice', async (t)
   t.same(held(rig), ['10.0.1.1']);
 });
 
-t.test('for a pod that never served no endpoint is made', async (t) => {
+t.test('no HNS endpoint is made for a pod that never served', async (t) => {
   const rig = await started([service('web'), endpoints({ address: '10.0.1.1', ...DRAINING })]);
   t.same([counts(rig), held(rig)], [{}, []]);
 });
 
-t.test('the last pod that serves no more leaves its load balancers in place, until it leaves its slice', async (t) => {
+t.test('the last pod that stops serving keeps its load balancers until it leaves its slice', async (t) => {
   for (const version of [
     { major: 13, minor: 0 },
     { major: 15, minor: 5 },

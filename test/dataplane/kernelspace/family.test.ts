@@ -7,7 +7,7 @@ import { address, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 import { loadBalancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
 
-t.test('calls of HNS for one more endpoint', async (t) => {
+t.test('one more endpoint takes few calls of HNS', async (t) => {
   const modifying = await started(CLUSTER);
   modifying.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
   t.same(
@@ -32,7 +32,7 @@ t.test('calls of HNS for one more endpoint', async (t) => {
   ]);
 });
 
-t.test('a change touches its own Service alone, and endpoints are shared', async (t) => {
+t.test('a change rewrites its own Service only, and endpoints are shared', async (t) => {
   const many = Array.from({ length: 100 }, (_, index) => [
     service(`s${index}`, { clusterIPs: [`10.96.1.${index}`] }),
     pods(`s${index}`, '10.0.1.1', '10.0.1.2'),
@@ -46,7 +46,7 @@ t.test('a change touches its own Service alone, and endpoints are shared', async
   t.same(await rig.reported(() => rig.sync()), ['delete loadBalancer']);
 });
 
-t.test('load balancers that are right at a start stay, of any origin', async (t) => {
+t.test('correct load balancers of any origin stay at the start', async (t) => {
   const rig = await started(CLUSTER);
   rig.restart();
   t.same(await costs(rig, () => rig.sync()), { reads: 3, changes: 0 });
@@ -71,7 +71,7 @@ t.test('load balancers that are right at a start stay, of any origin', async (t)
   t.equal(hns.loadBalancers.size + hns.endpoints.size, 0, 'and goes when it is not needed any more');
 });
 
-t.test('at a start what nobody owns goes, and what is of others stays', async (t) => {
+t.test('at the start, orphaned objects are removed and foreign ones stay', async (t) => {
   const rig = await started(CLUSTER);
   const { hns, network } = rig.kernel;
   const near = hns.addEndpoint(network, ['10.0.0.77']);
@@ -99,7 +99,7 @@ t.test('at a start what nobody owns goes, and what is of others stays', async (t
   t.ok(hns.endpoints.has(near), 'pods are not ours');
 });
 
-t.test('while sources are unsynced, load balancers that the plan lacks stay, and go in steps', async (t) => {
+t.test('with unsynced sources, load balancers that the plan lacks stay, and go in steps', async (t) => {
   const many = Array.from({ length: 150 }, (_, index) => [
     service(`s${index}`, { clusterIPs: [`10.96.1.${index}`] }),
     pods(`s${index}`, '10.0.1.1'),
@@ -118,7 +118,7 @@ t.test('while sources are unsynced, load balancers that the plan lacks stay, and
   t.equal(rig.kernel.hns.loadBalancers.size + rig.kernel.hns.endpoints.size, 0);
 });
 
-t.test('flags, source and distribution', async (t) => {
+t.test('flags, source VIP and distribution of load balancers follow the Service', async (t) => {
   const fields = {
     externalIPs: ['192.0.2.2'],
     loadBalancer: ['192.0.2.1'],
@@ -158,7 +158,7 @@ t.test('flags, source and distribution', async (t) => {
   t.match(shape(), { '192.0.2.1:80': [0, 16] }, 'without direct server return no destination is kept');
 });
 
-t.test('affinity is asked of an HNS that has it alone', async (t) => {
+t.test('affinity is set only on an HNS that has it', async (t) => {
   const old = new HnsWorld();
   old.hns.version = { major: 11, minor: 10 };
   const rig = await started([service('web', { affinitySeconds: 100 }), pods('web', '10.0.1.1')], new Rig(old));
@@ -166,13 +166,13 @@ t.test('affinity is asked of an HNS that has it alone', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a Service that asks for it is not changed in place', async (t) => {
+t.test('a Service annotated for replacement is not modified in place', async (t) => {
   const rig = await started([service('web', { loadBalancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2')]);
   t.same(await rig.reported(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
 });
 
-t.test('a pod of this node that HNS learns of late', async (t) => {
+t.test('a local pod that HNS learns of late is added then', async (t) => {
   const rig = await started([service('web'), pods('web', '10.0.1.1')]);
   rig.commitEarly([pods('web', '10.0.0.1', '10.0.1.1')]);
   const first = await rig.sync();
@@ -206,7 +206,7 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
 });
 
-t.test("a pod in the node's own network is left out, and nobody waits for it", async (t) => {
+t.test('a pod on the host network is left out, without a wait', async (t) => {
   const rig = await started();
   const host = slice('web', [
     { address: '192.168.0.2', node: 'me' },
@@ -220,7 +220,7 @@ t.test("a pod in the node's own network is left out, and nobody waits for it", a
   t.same(await rig.difference(), []);
 });
 
-t.test('health checks of load balancers go to the node', async (t) => {
+t.test('health checks of load balancers are forwarded to the node', async (t) => {
   const world = new HnsWorld();
   const gateway = world.hns.addEndpoint(world.network, ['10.0.0.1'], { Name: 'cbr0_ep' });
   const rig = new Rig(world);
@@ -248,7 +248,7 @@ t.test('health checks of load balancers go to the node', async (t) => {
   t.same(loadBalancers(rig), {});
 });
 
-t.test('a link address that another has is not given again', (t) => {
+t.test('a MAC address in use is not given to another endpoint', (t) => {
   const first = remoteMac(address('fd00:10::1'), () => false);
   t.match(first, /^02-12(-[0-9A-F]{2}){4}$/);
   t.match(
@@ -262,7 +262,7 @@ t.test('a link address that another has is not given again', (t) => {
   t.end();
 });
 
-t.test('IPv6: link addresses are apart, and the other family fares as it may', async (t) => {
+t.test('IPv6 endpoints have distinct MAC addresses, and do not affect IPv4', async (t) => {
   const world = new HnsWorld();
   const rig = new Rig(world, 'IPv6');
   const ipv4 = await started(CLUSTER, new Rig(world));
@@ -291,35 +291,32 @@ t.test('IPv6: link addresses are apart, and the other family fares as it may', a
   t.match((await second.sync(true)).problems, [/overlay/], 'as long as it is so');
 });
 
-t.test(
-  'objects as HNS may write them: with nulls, flags of its own, addresses and ids in other spellings',
-  async (t) => {
-    const world = new HnsWorld();
-    const rig = new Rig(world, 'IPv6');
-    rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['fd00:96::10'] }), pods6('fd00:10::1')]);
-    await rig.sync();
-    const { hns } = world;
-    for (const [id, loadBalancer] of hns.loadBalancers) {
-      const [mapping] = loadBalancer.PortMappings ?? [];
-      hns.loadBalancers.set(id, {
-        ...loadBalancer,
-        FrontendVIPs: ['fd00:96:0::10'],
-        Flags: (loadBalancer.Flags ?? 0) | 0x100,
-        PortMappings: [{ ...mapping, Flags: 1 }],
-        HostComputeEndpoints: (loadBalancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
-      });
-    }
-    for (const [id, endpoint] of hns.endpoints)
-      hns.endpoints.set(id, { ...endpoint, MacAddress: endpoint.MacAddress?.toLowerCase().replaceAll('-', ':') ?? '' });
-    const odd = { HostComputeEndpoints: null, FrontendVIPs: null, PortMappings: null, Flags: null } as unknown;
-    hns.loadBalancers.set('odd', odd as HcnLoadBalancer);
-    hns.endpoints.set('odd', { IpConfigurations: null, Policies: null } as unknown as HcnEndpoint);
-    t.equal(await rig.dataplane.audit(), false);
-    rig.restart();
-    t.same((await costs(rig, () => rig.sync())).changes, 0);
-    t.ok(hns.loadBalancers.has('odd'));
-  },
-);
+t.test('HNS objects with nulls, foreign flags and other spellings are read', async (t) => {
+  const world = new HnsWorld();
+  const rig = new Rig(world, 'IPv6');
+  rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['fd00:96::10'] }), pods6('fd00:10::1')]);
+  await rig.sync();
+  const { hns } = world;
+  for (const [id, loadBalancer] of hns.loadBalancers) {
+    const [mapping] = loadBalancer.PortMappings ?? [];
+    hns.loadBalancers.set(id, {
+      ...loadBalancer,
+      FrontendVIPs: ['fd00:96:0::10'],
+      Flags: (loadBalancer.Flags ?? 0) | 0x100,
+      PortMappings: [{ ...mapping, Flags: 1 }],
+      HostComputeEndpoints: (loadBalancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
+    });
+  }
+  for (const [id, endpoint] of hns.endpoints)
+    hns.endpoints.set(id, { ...endpoint, MacAddress: endpoint.MacAddress?.toLowerCase().replaceAll('-', ':') ?? '' });
+  const odd = { HostComputeEndpoints: null, FrontendVIPs: null, PortMappings: null, Flags: null } as unknown;
+  hns.loadBalancers.set('odd', odd as HcnLoadBalancer);
+  hns.endpoints.set('odd', { IpConfigurations: null, Policies: null } as unknown as HcnEndpoint);
+  t.equal(await rig.dataplane.audit(), false);
+  rig.restart();
+  t.same((await costs(rig, () => rig.sync())).changes, 0);
+  t.ok(hns.loadBalancers.has('odd'));
+});
 
 t.test('load balancers left on a formerly configured network are removed', async (t) => {
   const rig = await started(CLUSTER);

@@ -38,7 +38,7 @@ function someEndpoints(random: SeededRandom, name: string, index: number, { port
 }
 
 for (const seed of SEEDS) {
-  t.test(`seed ${seed}`, async (t) => {
+  t.test(`random history of mode kernelspace, seed ${seed}`, async (t) => {
     const random = new SeededRandom(seed);
     const [world, wanted] = [new HnsWorld(), new HnsWorld()];
     if (seed % 2 === 0) for (const { hns } of [world, wanted]) hns.version = { major: 13, minor: 0 };

@@ -6,13 +6,13 @@ import { loadBalancers, CLUSTER, costs, pods, started } from './scene.js';
 
 /** Load balancers that HNS changes in place, and that it says it changes in place. */
 
-t.test('HNS 15.4 is not asked to modify, 15.5 and later are', (t) => {
+t.test('load balancers are modified in place from HNS 15.5 on, not on 15.4', (t) => {
   const modifies = (major: number, minor: number): boolean => hcnFeatures({ major, minor }).modifyLoadBalancer;
   t.same([modifies(13, 0), modifies(15, 4), modifies(15, 5), modifies(16, 0)], [false, false, true, true]);
   t.end();
 });
 
-t.test('on HNS 15.4 a change of endpoints arrives', async (t) => {
+t.test('HNS 15.4: a change of endpoints replaces the load balancer', async (t) => {
   const world = new HnsWorld();
   world.hns.version = { major: 15, minor: 4 };
   const rig = await started(CLUSTER, new Rig(world));
@@ -22,7 +22,7 @@ t.test('on HNS 15.4 a change of endpoints arrives', async (t) => {
   t.same([await rig.difference(), rig.refuted], [[], 0]);
 });
 
-t.test('an HNS that says it modifies and does not is found out at the first change', async (t) => {
+t.test('an HNS that reports success and does not modify is detected at the first change', async (t) => {
   const rig = await started(CLUSTER);
   rig.kernel.hns.pretendsToModify = true;
   rig.commit([pods('web', '10.0.1.1', '10.0.1.3')]);
@@ -36,7 +36,7 @@ t.test('an HNS that says it modifies and does not is found out at the first chan
   t.equal(rig.refuted, 1);
 });
 
-t.test('an HNS that modifies is believed after the first time', async (t) => {
+t.test('an HNS that modifies is read back once, and trusted then', async (t) => {
   const rig = await started(CLUSTER);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.3')]);
   t.same(await costs(rig, () => rig.sync()), { reads: 1, changes: 3 });
@@ -45,7 +45,7 @@ t.test('an HNS that modifies is believed after the first time', async (t) => {
   t.equal(rig.refuted, 0);
 });
 
-t.test('an HNS that stops modifying is found out by a later look', async (t) => {
+t.test('an HNS that stops modifying is detected by a later audit', async (t) => {
   const rig = await started(CLUSTER);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
   await rig.sync();
@@ -58,7 +58,7 @@ t.test('an HNS that stops modifying is found out by a later look', async (t) => 
   t.same([await rig.difference(), rig.refuted], [[], 1]);
 });
 
-t.test('a change by another process does not prove that modifying fails', async (t) => {
+t.test('an external change does not count as a failed modification', async (t) => {
   const rig = await started(CLUSTER);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
   await rig.sync();

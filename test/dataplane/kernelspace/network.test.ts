@@ -5,7 +5,7 @@ import { CLUSTER, pods, started } from './scene.js';
 
 /** What HNS has otherwise than it was left. */
 
-t.test('the network comes back with another id', async (t) => {
+t.test('a network that returns with another id is used', async (t) => {
   const rig = await started([service('web'), pods('web', '10.0.0.1', '10.0.1.1')]);
   const { hns, network } = rig.kernel;
   hns.removeNetwork(network);
@@ -22,7 +22,7 @@ t.test('the network comes back with another id', async (t) => {
   t.equal(await rig.dataplane.probe(), false);
 });
 
-t.test('a network that comes after the process is noticed too', async (t) => {
+t.test('a network that appears after the start is used', async (t) => {
   const rig = new Rig();
   rig.kernel.hns.removeNetwork(rig.kernel.network);
   rig.commit([...NODE_ROWS, ...CLUSTER]);
@@ -34,7 +34,7 @@ t.test('a network that comes after the process is noticed too', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('another network of that name is found where there is nothing else to tell them apart', async (t) => {
+t.test('a network replaced by another of the same name is detected', async (t) => {
   const rig = await started();
   const { hns, network } = rig.kernel;
   t.same([await rig.stirred(), await rig.dataplane.audit()], [false, false]);
@@ -43,7 +43,7 @@ t.test('another network of that name is found where there is nothing else to tel
   t.same([await rig.stirred(), await rig.dataplane.audit()], [true, true]);
 });
 
-t.test('the network is looked up where HNS does not tell of it, and when everything is compared', async (t) => {
+t.test('the network is looked up if HNS sends no notification, and in a full comparison', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const looks = async (): Promise<readonly string[]> => {
@@ -63,7 +63,7 @@ t.test('the network is looked up where HNS does not tell of it, and when everyth
   t.same(await looks(), [], 'that is not due');
 });
 
-t.test('external changes of HNS are found and repaired', async (t) => {
+t.test('external changes of HNS objects are found and repaired', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   t.equal(await rig.dataplane.audit(), false);

@@ -45,7 +45,7 @@ function machine(version?: HcnVersion): Machine & { readonly world: HnsWorld } {
   return { host: HOST, addon: world.addon, world };
 }
 
-t.test('ST-36: what HNS lacks is named', async (t) => {
+t.test('ST-36: missing features of HNS are named', async (t) => {
   const problems = (body: string, version?: HcnVersion) =>
     modeProblems(configOf(body), machine(version), FAMILIES, new RecordingLog());
   t.same(await problems(NETWORK), []);
@@ -63,7 +63,7 @@ t.test('ST-36: what HNS lacks is named', async (t) => {
   t.equal(configOf(NETWORK, { KUBE_NETWORK: 'cni0' }).kernelspace?.networkName, 'cbr0');
 });
 
-t.test('WK-08: health checks are forwarded where that is asked for', (t) => {
+t.test('WK-08: health checks are forwarded if configured', (t) => {
   const endpointOf = (fields: string): unknown => {
     const { kernelspace } = configOf(`winkernel: {networkName: cbr0, rootHnsEndpointName: gateway${fields}}`);
     return (
@@ -76,7 +76,7 @@ t.test('WK-08: health checks are forwarded where that is asked for', (t) => {
   t.end();
 });
 
-t.test('HNS takes 64 destinations of a load balancer without direct server return', (t) => {
+t.test('a load balancer has at most 64 destinations, internal ones with direct server return excepted', (t) => {
   const limits = (fields: string): unknown =>
     KERNELSPACE.traits(configOf(`winkernel: {networkName: cbr0${fields}}`)).endpointLimits;
   t.same(limits(''), { internal: 64, external: 64 });
@@ -84,7 +84,7 @@ t.test('HNS takes 64 destinations of a load balancer without direct server retur
   t.end();
 });
 
-t.test('WK-02: without dual stack the first family alone is served, which is said', async (t) => {
+t.test('WK-02: without dual stack only the first family is served, which is logged', async (t) => {
   const log = new RecordingLog();
   const { families } = await prepareMode(configOf(NETWORK), machine({ major: 11, minor: 0 }), FAMILIES, log);
   t.same(families, ['IPv4']);
@@ -92,7 +92,7 @@ t.test('WK-02: without dual stack the first family alone is served, which is sai
   t.match(log.lines.join('\n'), /has no session affinity/);
 });
 
-t.test('an HNS that does not answer yet is waited for, but for what will not pass', async (t) => {
+t.test('the start waits for an HNS that does not answer yet, and not for a permanent error', async (t) => {
   const pauses: number[] = [];
   const waiting: string[] = [];
   const wait = (...answers: readonly (string | null)[]): Promise<unknown> => {
@@ -117,14 +117,14 @@ t.test('an HNS that does not answer yet is waited for, but for what will not pas
   t.equal(pauses.length, 120, 'for two minutes');
 });
 
-t.test('another platform does not have the mode', async (t) => {
+t.test('mode kernelspace does not exist on other platforms', async (t) => {
   await t.rejects(
     prepareMode(configOf(NETWORK), { ...machine(), host: LINUX_HOST }, FAMILIES, new RecordingLog()),
     /mode: kernelspace is for win32, and this host is linux/,
   );
 });
 
-t.test('HNS tells of networks', async (t) => {
+t.test('HNS notifications of networks lead to a check', async (t) => {
   const { hns } = new HnsWorld();
   let stirred = false;
   const looks: string[] = [];
@@ -196,7 +196,7 @@ t.test('HNS tells of networks', async (t) => {
   t.equal(networks.notifies(), false, 'nobody wants to know any more');
 });
 
-t.test('a mode that is told of networks does not look for them', async (t) => {
+t.test('with HNS notifications, networks are not polled', async (t) => {
   const one = machine();
   let time = 0;
   const parts = { ...modeParts(configOf(NETWORK), one, new RecordingLog()), now: () => time++ };
@@ -235,12 +235,12 @@ function windowsConfig(command: string): Config {
   return loaded.config;
 }
 
-t.test('operations are as they were reviewed', async (t) => {
+t.test('HNS operations match the reviewed file', async (t) => {
   const { text } = await render(windowsConfig('render'), machine());
   t.same(text.split('\n'), readFileSync(FILE, 'utf8').split('\n'));
 });
 
-t.test('plan, dump, diff and cleanup', async (t) => {
+t.test('plan, dump, diff and cleanup work in mode kernelspace', async (t) => {
   const one = machine();
   const { hns, network } = one.world;
   const log = new RecordingLog();

@@ -34,25 +34,22 @@ function setRoutes({ kernel: { hns, network } }: Rig, ...Policies: readonly HcnP
   hns.networks.set(network, { Name: 'cbr0', Type: 'Overlay', Policies });
 }
 
-t.test(
-  'overlay: an endpoint that comes before the route to its node moves behind that node with the route',
-  async (t) => {
-    for (const tells of [true, false]) {
-      const rig = await overlay();
-      t.match(providers(rig), { '10.0.1.1': '192.168.0.2', '10.0.1.2': '192.168.0.2' }, 'the own node');
-      if (!tells)
-        for (const [id, each] of rig.kernel.hns.endpoints) rig.kernel.hns.endpoints.set(id, { ...each, Policies: [] });
-      t.equal(await rig.stirred(), false);
-      setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
-      t.same([await rig.dataplane.probe(), await rig.dataplane.audit()], [true, true]);
-      await rig.sync(true);
-      t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3' }, `HNS says providers: ${tells}`);
-      t.same([await rig.dataplane.probe(), await rig.difference()], [false, []]);
-    }
-  },
-);
+t.test('overlay: an endpoint made before the route to its node moves behind that node with the route', async (t) => {
+  for (const tells of [true, false]) {
+    const rig = await overlay();
+    t.match(providers(rig), { '10.0.1.1': '192.168.0.2', '10.0.1.2': '192.168.0.2' }, 'the own node');
+    if (!tells)
+      for (const [id, each] of rig.kernel.hns.endpoints) rig.kernel.hns.endpoints.set(id, { ...each, Policies: [] });
+    t.equal(await rig.stirred(), false);
+    setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
+    t.same([await rig.dataplane.probe(), await rig.dataplane.audit()], [true, true]);
+    await rig.sync(true);
+    t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3' }, `HNS says providers: ${tells}`);
+    t.same([await rig.dataplane.probe(), await rig.difference()], [false, []]);
+  }
+});
 
-t.test('overlay: a route that is seen while another pod comes counts for all endpoints', async (t) => {
+t.test('overlay: a route that appears while a pod is added applies to all endpoints', async (t) => {
   const rig = await overlay();
   setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
@@ -60,7 +57,7 @@ t.test('overlay: a route that is seen while another pod comes counts for all end
   t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3', '10.0.1.3': '192.168.0.3' });
 });
 
-t.test('overlay: providers, sources, and endpoints of addresses of Services', async (t) => {
+t.test('overlay: provider addresses, source VIPs and endpoints of Service addresses are set', async (t) => {
   const world = new HnsWorld();
   world.hns.networks.set(world.network, {
     Name: 'cbr0',
@@ -129,19 +126,16 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
   t.same(made(), []);
 });
 
-t.test(
-  'overlay: addresses of several Services share a link address, and what HNS does not tell of providers is taken for right',
-  async (t) => {
-    const world = new HnsWorld();
-    world.hns.networks.set(world.network, { Name: 'cbr0', Type: 'overlay' });
-    const rig = new Rig(world);
-    rig.restartWith({ sourceVip: address('10.0.0.200') });
-    rig.commit([...NODE_ROWS, ...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
-    await rig.sync();
-    t.equal(world.hns.endpoints.size, 5);
-    for (const [id, endpoint] of world.hns.endpoints) world.hns.endpoints.set(id, { ...endpoint, Policies: [] });
-    t.equal(await rig.dataplane.audit(), false);
-    rig.restart();
-    t.same((await costs(rig, () => rig.sync())).changes, 0);
-  },
-);
+t.test('overlay: Service addresses share a MAC address, and missing provider policies count as right', async (t) => {
+  const world = new HnsWorld();
+  world.hns.networks.set(world.network, { Name: 'cbr0', Type: 'overlay' });
+  const rig = new Rig(world);
+  rig.restartWith({ sourceVip: address('10.0.0.200') });
+  rig.commit([...NODE_ROWS, ...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+  await rig.sync();
+  t.equal(world.hns.endpoints.size, 5);
+  for (const [id, endpoint] of world.hns.endpoints) world.hns.endpoints.set(id, { ...endpoint, Policies: [] });
+  t.equal(await rig.dataplane.audit(), false);
+  rig.restart();
+  t.same((await costs(rig, () => rig.sync())).changes, 0);
+});

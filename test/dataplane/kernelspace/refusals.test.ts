@@ -7,7 +7,7 @@ import { loadBalancers, CLUSTER, costs, pods, pods6, REF, started } from './scen
 
 /** What HNS does not do, or does and does not say. */
 
-t.test('an HNS that does not know how to modify is not asked twice', async (t) => {
+t.test('an HNS that cannot modify is not asked twice', async (t) => {
   const rig = await started([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.2')]);
   rig.kernel.hns.version = { major: 13, minor: 0 };
   rig.commit([pods('web', '10.0.1.1'), pods('two', '10.0.1.1')]);
@@ -19,7 +19,7 @@ t.test('an HNS that does not know how to modify is not asked twice', async (t) =
   t.same(await rig.difference(), []);
 });
 
-t.test('a frontend that HNS refuses is quarantined and retried, and others do not wait', async (t) => {
+t.test('a frontend that HNS refuses is quarantined and retried, and others proceed', async (t) => {
   const rig = await started();
   rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
   rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
@@ -54,7 +54,7 @@ t.test('a temporary error of HNS does not quarantine the object', async (t) => {
   }
 });
 
-t.test('an endpoint that HNS does not let go is told, tried again, and found by the next process', async (t) => {
+t.test('an endpoint that HNS does not delete is reported, retried, and found by the next process', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const refuse = (): unknown => hns.faults.planned.push(null, { errno: 'HCN_E_ENTITY_HAS_REFERENCES', operation: 0 });
@@ -74,7 +74,7 @@ t.test('an endpoint that HNS does not let go is told, tried again, and found by 
   t.same([await rig.reported(() => rig.sync()), hns.endpoints.size], [['delete endpoint'], 0]);
 });
 
-t.test('a failure of one family does not concern the other', async (t) => {
+t.test('a failure of one family does not affect the other', async (t) => {
   const world = new HnsWorld();
   const [ipv4, ipv6] = [new Rig(world), new Rig(world, 'IPv6')];
   const both = [
@@ -94,7 +94,7 @@ t.test('a failure of one family does not concern the other', async (t) => {
   t.same([world.hns.loadBalancers.size, world.hns.endpoints.size], [0, 0]);
 });
 
-t.test('an object that another process removed meanwhile is no refusal', async (t) => {
+t.test('an object removed externally during a sync does not quarantine its frontend', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const [endpoint = ''] = hns.endpoints.keys();
@@ -110,7 +110,7 @@ t.test('an object that another process removed meanwhile is no refusal', async (
   t.same(await rig.difference(), []);
 });
 
-t.test('a frontend that somebody else has is reported, and taken once it is free', async (t) => {
+t.test('a frontend in use by another program is reported, and taken once it is free', async (t) => {
   const rig = await started();
   const { hns } = rig.kernel;
   const far = hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
@@ -124,7 +124,7 @@ t.test('a frontend that somebody else has is reported, and taken once it is free
   t.same((await rig.sync()).quarantined, []);
 });
 
-t.test('answers that are lost, and calls that end half way', async (t) => {
+t.test('lost answers and calls that end halfway are completed by the next sync', async (t) => {
   for (const fault of ['lose-answer', 'halve', 'refuse'] as const) {
     const rig = await started();
     rig.kernel.hns.faults.planned.push(fault);
@@ -146,7 +146,7 @@ async function replacing(...faults: readonly HnsFault[]): Promise<Rig> {
   return rig;
 }
 
-t.test('a change that HNS refuses does not take the Service away where HNS cannot modify', async (t) => {
+t.test('a refused change keeps the Service where HNS cannot modify', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
   const before = loadBalancers(rig);
   const [quarantined, ...others] = (await rig.sync()).quarantined;
@@ -158,7 +158,7 @@ t.test('a change that HNS refuses does not take the Service away where HNS canno
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });
 
-t.test('that a Service is gone is said where HNS does not take the former load balancer either', async (t) => {
+t.test('a Service is reported as absent if HNS refuses its old load balancer too', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 }, { errno: 'E_FAIL', operation: 0 });
   const { quarantined } = await rig.sync();
   t.match(quarantined, [
@@ -169,7 +169,7 @@ t.test('that a Service is gone is said where HNS does not take the former load b
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);
 });
 
-t.test('a Service with more endpoints than HNS takes is served by as many as it takes', async (t) => {
+t.test('a Service with more endpoints than HNS supports is served by as many as it supports', async (t) => {
   const many = Array.from({ length: 70 }, (_, index) => `10.0.1.${index + 1}`);
   const rig = await started([service('web'), pods('web', ...many)]);
   t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 64);

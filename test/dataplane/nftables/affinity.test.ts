@@ -11,7 +11,7 @@ import { compiler, NODE_ROWS, Rig } from './rig.js';
 
 /** Session affinity: what one Service may cost another, and what remains of those that are gone. */
 
-t.test('names of chains and maps say whose they are', (t) => {
+t.test('names of affinity chains and maps parse back to their Service port', (t) => {
   const keys = ['10.96.0.10:80/TCP', 'nodeport:30080/UDP', '[fd00::10]:53/SCTP', '[::1]:65535/TCP'] as const;
   for (const key of keys) {
     t.equal(parseClientKey(nameClientKey(key)), key);
@@ -99,7 +99,7 @@ t.test('affinity of other Services adds no rule to the connections of a Service 
   t.equal(ruleset(rig), before, 'and nothing of them is left');
 });
 
-t.test('Services of every kind come and go, and the rules are what they were', async (t) => {
+t.test('Services of every kind come and go, and the nftables rules are the same as before', async (t) => {
   const rig = await started(sticky());
   const before = ruleset(rig);
   for (let round = 0; round < 6; round++) {

@@ -39,14 +39,14 @@ function during(rig: Rig, work: () => Promise<unknown>): void {
   };
 }
 
-t.test('nothing happened: nothing is listed', async (t) => {
+t.test('an audit without an external change lists nothing', async (t) => {
   const rig = await started();
   const listings = rig.kernel.listed.length;
   t.equal(await rig.dataplane.audit(), false);
   t.equal(rig.kernel.listed.length, listings);
 });
 
-t.test('others changed other tables: listed once, without clients', async (t) => {
+t.test('an external change of another table leads to one listing, without clients', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   t.equal(await rig.dataplane.audit(), false);
@@ -57,7 +57,7 @@ t.test('others changed other tables: listed once, without clients', async (t) =>
   t.equal(rig.kernel.listed.length, listings, 'and is trusted again');
 });
 
-t.test('an external change is found, and the next full sync names and repairs it', async (t) => {
+t.test('an audit finds an external change, and the next full sync names and repairs it', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   t.equal(await rig.dataplane.audit(), true);
@@ -66,7 +66,7 @@ t.test('an external change is found, and the next full sync names and repairs it
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('a set that somebody added is a difference', async (t) => {
+t.test('a set that was added externally is a difference', async (t) => {
   const rig = await started();
   const set = { family: 'ip', table: 'kube-proxy', name: 'endpoints-8', type: 'ipv4_addr' };
   rig.kernel.foreign({
@@ -100,7 +100,7 @@ t.test('an external change during a sync of something else is a difference', asy
   t.equal(await rig.dataplane.audit(), true);
 });
 
-t.test('a sync that fails or compares everything meanwhile makes the audit pointless', async (t) => {
+t.test('an audit reports nothing if a sync fails or compares everything meanwhile', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   during(rig, () => rig.sync(true));
@@ -108,7 +108,7 @@ t.test('a sync that fails or compares everything meanwhile makes the audit point
   t.same(await rig.difference(), []);
 });
 
-t.test('a sync that begins while the audit asks whether there is anything to look for', async (t) => {
+t.test('an audit reports no difference for a sync that begins while it reads the generation', async (t) => {
   const rig = await started();
   const { kernel } = rig;
   kernel.touch();
@@ -131,7 +131,7 @@ t.test('a sync that begins while the audit asks whether there is anything to loo
   t.same(await rig.difference(), []);
 });
 
-t.test('two audits at once are one', async (t) => {
+t.test('two audits at once share one listing', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   const listings = (): number => rig.kernel.listed.filter(({ elements }) => elements?.includes('frontends')).length;
@@ -157,7 +157,7 @@ t.test('an object that a sync changed during the audit is looked at again', asyn
   t.equal(full, true, 'the next check sees whether that worked');
 });
 
-t.test('an audit that fails says so and harms nothing', async (t) => {
+t.test('an audit that fails is an error, and the next sync is right', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   rig.kernel.faults.next({ type: 'fail-list', errno: 'EINTR' });
@@ -165,7 +165,7 @@ t.test('an audit that fails says so and harms nothing', async (t) => {
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('unused objects are removed after a moment, without a listing', async (t) => {
+t.test('unused objects are removed after a delay, without a listing', async (t) => {
   const rig = await started();
   const objects = (): number => (rig.kernel.table('ip')?.chains.size ?? 0) + (rig.kernel.table('ip')?.sets.size ?? 0);
   const before = objects();
@@ -210,7 +210,7 @@ t.test('an unused object that is needed again before its removal stays', async (
   t.same(await rig.difference(), []);
 });
 
-t.test('an object in use by others is reported once, holds up nothing, and is retried by the next check', async (t) => {
+t.test('an object in use by a foreign rule is reported once, blocks nothing, and is retried', async (t) => {
   const rig = await started();
   rig.commit([
     service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),
@@ -246,7 +246,7 @@ t.test('an object in use by others is reported once, holds up nothing, and is re
   t.same(await rig.difference(), []);
 });
 
-t.test('losses are reported although the repair fails at first, and a failure is none', async (t) => {
+t.test('losses are reported although the repair fails at first', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   rig.kernel.faults.next({ type: 'refuse', errno: 'EPERM', operation: 0 });
@@ -255,7 +255,7 @@ t.test('losses are reported although the repair fails at first, and a failure is
   t.same((await rig.sync(true)).repairs, []);
 });
 
-t.test('a change that fails because the table is gone: the loss is reported', async (t) => {
+t.test('a deleted table is reported as lost after the change that failed', async (t) => {
   const rig = await started();
   const commands = [{ delete: { table: { family: 'ip', name: 'kube-proxy' } } }];
   rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands }] });

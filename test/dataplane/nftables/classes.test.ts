@@ -71,7 +71,7 @@ function sizesFor(count: number): readonly number[] {
   return [...new Set(sizes.map((current) => classSize(count, current)))];
 }
 
-t.test('every endpoint is drawn with the same probability, to 0.7 %, and one always is', (t) => {
+t.test('every endpoint is picked with the same probability within 0.7 %', (t) => {
   let worst = { deviation: 0, count: 0, size: 0 };
   for (let count = 1; count <= MOST; count++) {
     for (const size of sizesFor(count)) {
@@ -88,7 +88,7 @@ t.test('every endpoint is drawn with the same probability, to 0.7 %, and one alw
   t.end();
 });
 
-t.test('above half its size a class is even to 1/256', (t) => {
+t.test('a size class that is more than half full is even within 1/256', (t) => {
   for (let count = 1; count <= MOST; count++) {
     const size = classSize(count, 0);
     const { slots } = probabilities(count, moduli(size));
@@ -123,7 +123,7 @@ t.test('a Service keeps its class while it shrinks to a quarter, small ones alwa
   t.end();
 });
 
-t.test('going up and down around a border changes the class once', (t) => {
+t.test('a Service that grows and shrinks around a boundary changes its size class once', (t) => {
   let size = classSize(8, 0);
   let changes = 0;
   for (let round = 0; round < 50; round++) {
@@ -135,7 +135,7 @@ t.test('going up and down around a border changes the class once', (t) => {
   t.end();
 });
 
-t.test('class names say all of a class', (t) => {
+t.test('names of size classes parse back', (t) => {
   const classes: ServiceClass[] = [];
   for (const shard of [null, 0, 7]) {
     for (const sticky of [false, true]) {
@@ -162,7 +162,7 @@ t.test('class names say all of a class', (t) => {
   t.end();
 });
 
-t.test('other names are no classes', (t) => {
+t.test('other names are not taken for size classes', (t) => {
   for (const name of [
     '',
     'dispatch',
@@ -195,7 +195,7 @@ t.test('other names are no classes', (t) => {
   t.end();
 });
 
-t.test('a class comes with every chain it leads to, those first', (t) => {
+t.test('a size class comes with every chain that it jumps to, those first', (t) => {
   const names = (service: ServiceClass, node = NODE): readonly string[] =>
     classChains(service, node).map(({ name }) => name);
   const local: ServiceClass = {
@@ -223,7 +223,7 @@ t.test('a class comes with every chain it leads to, those first', (t) => {
   t.end();
 });
 
-t.test('a table is drawn from once; a slot that is missing leads to the first', (t) => {
+t.test('a slot table is picked from once, at random or by hash, and a missing slot leads to the first', (t) => {
   const rules = (draw: ServiceClass['draw'], size: number): readonly string[] =>
     (classChains({ ...pick(size), draw }, NODE)[0]?.rules ?? []).map((rule) => JSON.stringify(rule));
   const [random, zero, ...more] = rules('random', 251);

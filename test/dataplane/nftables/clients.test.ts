@@ -10,7 +10,7 @@ import { sticky, endpoints, started, connect, answers, clients } from './clients
 
 /** Session affinity: which remembered clients are forgotten, and when. */
 
-t.test('a client that the kernel remembers while its endpoint goes is forgotten afterwards', async (t) => {
+t.test('a client that is remembered while its endpoint is removed is deleted afterwards', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   const transact = rig.kernel.nftTransact.bind(rig.kernel);
@@ -27,7 +27,7 @@ t.test('a client that the kernel remembers while its endpoint goes is forgotten 
   t.end();
 });
 
-t.test('clients of a gone endpoint are forgotten in the transaction that removes it', async (t) => {
+t.test('clients of a removed endpoint are deleted in the transaction that removes it', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   connect(rig, '10.0.0.2', '10.96.0.10:80', 2);
@@ -42,7 +42,7 @@ t.test('clients of a gone endpoint are forgotten in the transaction that removes
   t.same(elementLines(sent).slice(-2), forgetting, 'an entry may expire at any moment');
 });
 
-t.test('an endpoint more, another order, another Service: nobody is forgotten and no client is listed', async (t) => {
+t.test('without a removed endpoint no client is deleted or listed', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   const listings = rig.kernel.listed.length;
@@ -52,7 +52,7 @@ t.test('an endpoint more, another order, another Service: nobody is forgotten an
   t.equal(rig.kernel.listed.length, listings);
 });
 
-t.test('an endpoint goes: only clients of its Service port are listed, before the removal and after it', async (t) => {
+t.test('a removed endpoint: only clients of its Service port are listed, before and after', async (t) => {
   const rig = await started();
   rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
   rig.commit([slice('other', [{ address: '10.0.1.9', node: 'other' }], { ports: [{ port: 8080 }] })]);
@@ -69,7 +69,7 @@ t.test('an endpoint goes: only clients of its Service port are listed, before th
   t.same(clients(rig), ['10.0.0.1 9']);
 });
 
-t.test('very many clients of one Service port keep no removal waiting, of their own or of another', async (t) => {
+t.test('thousands of clients of one Service port delay no removal of an endpoint', async (t) => {
   const rig = await started();
   rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
   const other = (...numbers: readonly number[]): Row =>
@@ -96,7 +96,7 @@ t.test('very many clients of one Service port keep no removal waiting, of their 
   t.same(clients(rig), []);
 });
 
-t.test('a map that is full holds up neither a sync nor another search', async (t) => {
+t.test('a full affinity map blocks neither a sync nor another search', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   connect(rig, '10.0.0.2', '10.96.0.10:80', 2);
@@ -121,7 +121,7 @@ t.test('a map that is full holds up neither a sync nor another search', async (t
   t.same(clients(rig), ['10.0.0.1 1']);
 });
 
-t.test('searches beside syncs do not pile up', async (t) => {
+t.test('searches for clients do not pile up', async (t) => {
   const rig = await started();
   const list = rig.kernel.nftElements.bind(rig.kernel);
   let listings = 0;
@@ -144,7 +144,7 @@ t.test('searches beside syncs do not pile up', async (t) => {
   t.ok(listings <= 2, 'the one under way, and one for all that came meanwhile');
 });
 
-t.test('a repeated search for removed clients spares clients that came since', async (t) => {
+t.test('a repeated search for clients spares clients that came since', async (t) => {
   const rig = await started();
   connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   const list = rig.kernel.nftElements.bind(rig.kernel);
@@ -162,31 +162,28 @@ t.test('a repeated search for removed clients spares clients that came since', a
   t.same(clients(rig), ['203.0.113.10 1']);
 });
 
-t.test(
-  'a Service that goes takes its clients with it, and whoever has its address next starts without any',
-  async (t) => {
-    const gone = [{ kind: 'Service', namespace: 'default', name: 'web' }] as const;
-    for (const waits of [true, false]) {
-      const rig = await started();
-      connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
-      rig.commit([], gone);
-      await rig.sync();
-      t.equal(clients(rig).length, 1, 'nobody looks for them any more');
-      if (waits) {
-        rig.now += LINGER_MS;
-        await rig.sync();
-        t.same(clients(rig), []);
-      }
-      rig.commit([sticky()]);
+t.test('a removed Service takes its clients along, and the next one with its address starts without', async (t) => {
+  const gone = [{ kind: 'Service', namespace: 'default', name: 'web' }] as const;
+  for (const waits of [true, false]) {
+    const rig = await started();
+    connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+    rig.commit([], gone);
+    await rig.sync();
+    t.equal(clients(rig).length, 1, 'nobody looks for them any more');
+    if (waits) {
+      rig.now += LINGER_MS;
       await rig.sync();
       t.same(clients(rig), []);
-      t.equal(answers(rig, '10.0.0.1', '10.96.0.10:80').length, 3);
-      t.same(await rig.difference(), []);
     }
-  },
-);
+    rig.commit([sticky()]);
+    await rig.sync();
+    t.same(clients(rig), []);
+    t.equal(answers(rig, '10.0.0.1', '10.96.0.10:80').length, 3);
+    t.same(await rig.difference(), []);
+  }
+});
 
-t.test('other treatment of a connection is another decision', async (t) => {
+t.test('another traffic policy of a Service uses other remembered endpoints', async (t) => {
   const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
   connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
@@ -198,7 +195,7 @@ t.test('other treatment of a connection is another decision', async (t) => {
   t.same(answers(rig, '203.0.113.9', '10.96.0.10:80'), ['10.0.1.2:8080'], 'but by the cluster IP');
 });
 
-t.test('another timeout: the same map, and its clients stay', async (t) => {
+t.test('another affinity timeout keeps the map and its clients', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
   rig.commit([sticky({ affinitySeconds: 90 })]);
@@ -213,7 +210,7 @@ t.test('another timeout: the same map, and its clients stay', async (t) => {
   );
 });
 
-t.test('a full sync forgets what slipped through: a client of an endpoint that went while it connected', async (t) => {
+t.test('a full sync deletes clients of an endpoint that was removed while they connected', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
   connect(rig, '10.0.0.2', '10.96.0.10:80', 3);
@@ -225,7 +222,7 @@ t.test('a full sync forgets what slipped through: a client of an endpoint that w
   t.same(clients(rig), ['10.0.0.2 3']);
 });
 
-t.test('forgetting that fails is made up for', async (t) => {
+t.test('a deletion of clients that fails is completed by the next sync', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
   rig.commit([endpoints(1, 3)]);
@@ -242,7 +239,7 @@ t.test('forgetting that fails is made up for', async (t) => {
   t.same(clients(rig), []);
 });
 
-t.test('clients go with their map, whoever looks for them just then', async (t) => {
+t.test('clients are deleted with their map, even during a search', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   const fails = (errno: string) => () =>
@@ -257,7 +254,7 @@ t.test('clients go with their map, whoever looks for them just then', async (t) 
   await t.rejects(forget('ENOMEM'), { message: /ENOMEM/ });
 });
 
-t.test('very many clients are forgotten in batches that fit', async (t) => {
+t.test('thousands of clients are deleted in batches that fit', async (t) => {
   const rig = await started();
   for (let index = 0; index < 2000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 2);
   rig.kernel.maxBatch = 200_000;
@@ -266,7 +263,7 @@ t.test('very many clients are forgotten in batches that fit', async (t) => {
   t.same(clients(rig), []);
 });
 
-t.test('frontends of a Service port share their clients', async (t) => {
+t.test('frontends of a Service port share their affinity clients', async (t) => {
   const balanced = (fields: ServiceText = {}): Row =>
     sticky({ type: 'LoadBalancer', loadBalancer: ['192.0.2.1'], externalIPs: ['192.0.2.11'], ...fields });
   const rig = await started(balanced());
@@ -290,7 +287,7 @@ t.test('frontends of a Service port share their clients', async (t) => {
   t.same(clients(rig), ['203.0.113.9 3'], 'all others moved from the endpoint that is gone');
 });
 
-t.test('clients are not shared with a Service that holds the cluster IP by right', async (t) => {
+t.test('affinity clients are not shared with the Service that wins the cluster IP', async (t) => {
   const rig = await started(sticky({ creationTime: 5 }));
   connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   const older = service('older', { clusterIPs: ['10.96.0.10'], ports: [{ port: 80 }], affinitySeconds: 60 });

@@ -70,11 +70,11 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
   };
 }
 
-t.test('5,000 Services × 50 endpoints: one endpoint of one Service', async (t) => {
+t.test('5,000 Services × 50 endpoints: a change of one endpoint is one small transaction', async (t) => {
   const rig = await cluster(5000);
   t.equal(rig.kernel.committed.length, 1, 'the whole table is one transaction');
 
-  t.test('turns not ready', async (t) => {
+  t.test('an endpoint that becomes unready is one transaction', async (t) => {
     rig.commit([slice('s77', endpoints(77, [10]))]);
     const sent = await rig.during(() => rig.sync());
     t.equal(sent.length, 1, 'exactly one transaction');
@@ -83,7 +83,7 @@ t.test('5,000 Services × 50 endpoints: one endpoint of one Service', async (t) 
     t.equal(elements, 3, 'the last slot goes into the hole');
   });
 
-  t.test('comes back', async (t) => {
+  t.test('an endpoint that returns is one transaction', async (t) => {
     rig.commit([slice('s77', endpoints(77))]);
     const sent = await rig.during(() => rig.sync());
     t.equal(sent.length, 1);
@@ -94,7 +94,7 @@ t.test('5,000 Services × 50 endpoints: one endpoint of one Service', async (t) 
     );
   });
 
-  t.test('the first of a new Service, and its last', async (t) => {
+  t.test('the first endpoint of a new Service, and its last', async (t) => {
     rig.commit([service('new', { clusterIPs: ['10.99.0.1'] }), slice('new', [{ address: '10.200.0.1' }])]);
     const come = await rig.during(() => rig.sync());
     t.equal(come.length, 1);
@@ -109,17 +109,17 @@ t.test('5,000 Services × 50 endpoints: one endpoint of one Service', async (t) 
     );
   });
 
-  t.test('nothing: no transaction, no listing', async (t) => {
+  t.test('no change is no transaction and no listing', async (t) => {
     const listings = rig.kernel.listed.length;
     t.same(await rig.during(() => rig.sync()), []);
     t.equal(rig.kernel.listed.length, listings);
   });
 
-  t.test('a full comparison finds nothing to do', async (t) => {
+  t.test('a full comparison finds no difference', async (t) => {
     t.same(await rig.during(() => rig.sync(true)), []);
   });
 
-  t.test('a new process finds nothing to do', async (t) => {
+  t.test('a new process finds no difference', async (t) => {
     rig.restart();
     const { transactions, repairs } = await rig.sync();
     t.equal(transactions, 0);
@@ -127,7 +127,7 @@ t.test('5,000 Services × 50 endpoints: one endpoint of one Service', async (t) 
   });
 });
 
-t.test('a change is as much work among 50 Services as among 2,000', async (t) => {
+t.test('a change costs the same among 50 Services as among 2,000', async (t) => {
   const calls: number[] = [];
   const bytes: number[] = [];
   for (const services of [50, 2000]) {
@@ -147,7 +147,7 @@ t.test('a change is as much work among 50 Services as among 2,000', async (t) =>
   t.ok((calls[1] ?? 0) <= 4, 'a few looks', { calls });
 });
 
-t.test('a change walks through nothing that grows with the cluster', async (t) => {
+t.test('a change iterates over nothing that grows with the cluster', async (t) => {
   const rig = await cluster(2000);
   // What the fake kernel does is none of our work.
   rig.kernel.nftTransact = () => Promise.resolve({ messages: 1, bytes: 1 });
@@ -188,7 +188,7 @@ async function walking(work: () => Promise<unknown>): Promise<{ readonly largest
   return { largest };
 }
 
-t.test('20,000 source ranges that all become others take no time to speak of', async (t) => {
+t.test('20,000 changed source ranges are diffed in little time', async (t) => {
   const elements = (octet: number): FrontendElements => ({
     ...NO_ELEMENTS,
     admitted: Array.from({ length: 20_000 }, (_, index) =>

@@ -38,7 +38,7 @@ const FAULTS: readonly Fault[] = [
 ];
 
 for (const fault of FAULTS) {
-  t.test(`${JSON.stringify(fault)}: the next call looks for itself and converges`, async (t) => {
+  t.test(`${JSON.stringify(fault)}: the next sync lists the table and converges`, async (t) => {
     const rig = await started();
     rig.kernel.faults.next(fault);
     rig.commit([webOf(5)]);
@@ -56,7 +56,7 @@ for (const fault of FAULTS) {
   });
 }
 
-t.test('the frontend of an element that the kernel refuses is named', async (t) => {
+t.test('a refused element names its frontend', async (t) => {
   for (const [ports, frontend] of [
     [[{ port: 443 }], '10.96.0.77:443/TCP'],
     [[{ port: 443, nodePort: 30443 }], 'nodeport:30443/TCP'],
@@ -121,7 +121,7 @@ t.test('a listing that fails leaves everything pending', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a comparison whose listing fails is made up for, with the change that came with it', async (t) => {
+t.test('a full sync whose listing fails is repeated by the next one, with its change', async (t) => {
   for (const change of [[], [webOf(5)]]) {
     const rig = await started();
     const { kernel } = rig;
@@ -138,7 +138,7 @@ t.test('a comparison whose listing fails is made up for, with the change that ca
   }
 });
 
-t.test('a listing that ends early does no lasting harm', async (t) => {
+t.test('a truncated listing does no lasting harm', async (t) => {
   for (const part of [0, 0.3, 0.6]) {
     const rig = await started();
     rig.commit([webOf(9)]);
@@ -149,7 +149,7 @@ t.test('a listing that ends early does no lasting harm', async (t) => {
   }
 });
 
-t.test('the flows of gone frontends are remembered over a failure and a restart', async (t) => {
+t.test('flows of removed frontends are remembered over a failure and a restart', async (t) => {
   const rig = await started();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
   rig.kernel.faults.next({ type: 'lose-ack' });
@@ -167,30 +167,27 @@ t.test('the flows of gone frontends are remembered over a failure and a restart'
   t.same(await rig.difference(), []);
 });
 
-t.test(
-  'flows that are still to be removed are remembered although somebody emptied the set or the table',
-  async (t) => {
-    const table = { family: 'ip', name: 'kube-proxy' };
-    for (const command of [
-      { flush: { set: { family: 'ip', table: 'kube-proxy', name: 'stale-flows' } } },
-      { delete: { table } },
-    ]) {
-      const rig = await started();
-      rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
-      await rig.sync();
-      rig.kernel.foreign({ ...where, operations: [{ type: 'commands', commands: [command] }] });
-      await rig.sync(true);
-      t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
-      t.same(await rig.difference(), [STILL_TO_REMOVE]);
-      await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
-      t.same(await rig.difference(), []);
-      const sent = await rig.during(() => rig.sync(true));
-      t.same([sent, [...rig.dataplane.goneFlows()]], [[], []]);
-    }
-  },
-);
+t.test('flows to delete are remembered although the set or the table was emptied externally', async (t) => {
+  const table = { family: 'ip', name: 'kube-proxy' };
+  for (const command of [
+    { flush: { set: { family: 'ip', table: 'kube-proxy', name: 'stale-flows' } } },
+    { delete: { table } },
+  ]) {
+    const rig = await started();
+    rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
+    await rig.sync();
+    rig.kernel.foreign({ ...where, operations: [{ type: 'commands', commands: [command] }] });
+    await rig.sync(true);
+    t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
+    t.same(await rig.difference(), [STILL_TO_REMOVE]);
+    await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
+    t.same(await rig.difference(), []);
+    const sent = await rig.during(() => rig.sync(true));
+    t.same([sent, [...rig.dataplane.goneFlows()]], [[], []]);
+  }
+});
 
-t.test('the flows of all frontends are looked at when the node changes', async (t) => {
+t.test('when the node changes, the flows of all frontends are checked', async (t) => {
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { nodePortAddresses: 'primary' });
   rig.commit(NODE_ROWS);
   await rig.sync();
@@ -209,7 +206,7 @@ t.test('TCP frontends leave no flows to remember', async (t) => {
   t.same([...rig.dataplane.goneFlows()], []);
 });
 
-t.test('a small socket: several transactions, each of them fits, hooks at the end', async (t) => {
+t.test('a small socket: the table is several transactions that fit, base chains last', async (t) => {
   const rows: Row[] = [...NODE_ROWS];
   for (let index = 0; index < 300; index++) {
     const name = `s${index}`;
@@ -246,7 +243,7 @@ t.test('a small socket: several transactions, each of them fits, hooks at the en
   t.same(await rig.difference(), [], 'and the same on the way back');
 });
 
-t.test('a small socket: many addresses without frontends of their own size', async (t) => {
+t.test('a small socket: a Service with 1,000 endpoints is several transactions that fit', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.kernel.maxBatch = 48 * 1024;
   rig.commit([
@@ -271,7 +268,7 @@ t.test('a small socket: many addresses without frontends of their own size', asy
   t.same(await rig.difference(), []);
 });
 
-t.test('a failure in the middle of several transactions', async (t) => {
+t.test('a failure in the middle of several transactions is completed by the next sync', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.kernel.maxBatch = 40 * 1024;
   const rows: Row[] = [...NODE_ROWS];
@@ -319,7 +316,7 @@ function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean 
   };
 }
 
-t.test('killed at every call, the next process ends with what is planned', async (t) => {
+t.test('a process killed at any call leaves a state that the next one completes', async (t) => {
   const sticky = service('web', { clusterIPs: ['10.96.0.10'], affinitySeconds: 30 });
   const gone = [{ kind: 'Service', namespace: 'default', name: 'dns' }] as const;
   const stories: Readonly<Record<string, (rig: Rig) => Promise<unknown>>> = {
@@ -366,7 +363,7 @@ t.test('killed at every call, the next process ends with what is planned', async
   }
 });
 
-t.test('random faults, random changes: it always converges', async (t) => {
+t.test('random faults and changes always converge', async (t) => {
   for (const seed of [1, 2, 3]) {
     const random = new SeededRandom(seed);
     const rig = await started();

@@ -9,7 +9,7 @@ import { ROWS, started, on, WEB_NODE_PORT } from './family-scene.js';
 
 /** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
 
-t.test('a cold start is one transaction, in the order that holds for all', async (t) => {
+t.test('a cold start is one transaction, structure before elements', async (t) => {
   const rig = new Rig();
   rig.commit(ROWS);
   const sent = await rig.during(() => rig.sync());
@@ -45,7 +45,7 @@ t.test('a table that is as planned is adopted without a transaction', async (t) 
   t.same(sent, []);
 });
 
-t.test('one altered rule: that chain alone is written again', async (t) => {
+t.test('an altered rule: only its chain is written again', async (t) => {
   for (const chain of ['dispatch', 'check-frontends', 'pick-4-shard-', 'nat-postrouting']) {
     const rig = await started();
     const name = [...(rig.kernel.table('ip')?.chains.keys() ?? [])].find((held) => held.startsWith(chain)) ?? '';
@@ -59,7 +59,7 @@ t.test('one altered rule: that chain alone is written again', async (t) => {
   }
 });
 
-t.test('a running process finds the altered rule at its next full sync and says so', async (t) => {
+t.test('a running process finds the altered rule at its next full sync and reports it', async (t) => {
   const rig = await started();
   await change(rig.kernel, { flush: on('chain', { name: 'dispatch' }) });
   await change(rig.kernel, element('delete', 'nodeport-frontends', WEB_NODE_PORT));
@@ -68,7 +68,7 @@ t.test('a running process finds the altered rule at its next full sync and says 
   t.same(await rig.difference(), []);
 });
 
-t.test('the table deleted behind our back: made again, named in the report, once', async (t) => {
+t.test('a table deleted externally is made again, and reported once', async (t) => {
   const rig = await started();
   await change(rig.kernel, { delete: { table: { family: 'ip', name: 'kube-proxy' } } });
   const report = await rig.sync(true);
@@ -78,7 +78,7 @@ t.test('the table deleted behind our back: made again, named in the report, once
   t.same((await rig.sync(true)).repairs, []);
 });
 
-t.test('the table deleted behind our back, then a change: the failure brings a comparison', async (t) => {
+t.test('a table deleted externally before a change: the failure leads to a full comparison', async (t) => {
   const rig = await started();
   await change(rig.kernel, { delete: { table: { family: 'ip', name: 'kube-proxy' } } });
   rig.commit([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);
@@ -87,7 +87,7 @@ t.test('the table deleted behind our back, then a change: the failure brings a c
   t.same(await rig.difference(), []);
 });
 
-t.test('a set declared otherwise: the table is made anew in one transaction', async (t) => {
+t.test('a set with a foreign declaration: the table is made anew in one transaction', async (t) => {
   const kernel = new FakeKernel(compiler);
   await change(
     kernel,
@@ -104,7 +104,7 @@ t.test('a set declared otherwise: the table is made anew in one transaction', as
   t.same(await rig.difference(), []);
 });
 
-t.test('a table made anew has the classes that Services need by now, not those they had kept', async (t) => {
+t.test('a table made anew has the size classes that Services need now', async (t) => {
   const rig = await started();
   rig.commit([webOf(8)]);
   await rig.sync();
@@ -120,7 +120,7 @@ t.test('a table made anew has the classes that Services need by now, not those t
   t.same(await rig.difference(), []);
 });
 
-t.test('a rebuild keeps what was pending to conntrack', async (t) => {
+t.test('a table made anew keeps the flows that are to be deleted', async (t) => {
   const rig = await started();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
   await rig.sync();
@@ -142,7 +142,7 @@ t.test('a rebuild keeps what was pending to conntrack', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a base chain on another hook, a class chain on a hook: made anew', async (t) => {
+t.test('a base chain on another hook, and a class chain on a hook, are made anew', async (t) => {
   const hooks = [
     { name: 'nat-prerouting', type: 'nat', hook: 'prerouting', prio: -50, policy: 'accept' },
     { name: 'dispatch', type: 'filter', hook: 'input', prio: 0, policy: 'accept' },
@@ -159,7 +159,7 @@ t.test('a base chain on another hook, a class chain on a hook: made anew', async
   }
 });
 
-t.test('a chain that packets are led to is there before their frontend leads to it', async (t) => {
+t.test('a chain exists before a frontend jumps to it', async (t) => {
   const rig = await started();
   rig.commit([webOf(9)]);
   const grown = await rig.during(() => rig.sync());
@@ -176,7 +176,7 @@ t.test('a chain that packets are led to is there before their frontend leads to 
   t.equal((await rig.during(() => rig.sync())).length, 1, 'nothing went to a frontend that was not there');
 });
 
-t.test('a class chain that was emptied, but not deleted, is filled again when a Service needs it', async (t) => {
+t.test('a class chain that was emptied and not deleted is filled again when needed', async (t) => {
   const rig = await started();
   // Nine endpoints and three again: the class of 16 is left behind.
   rig.commit([webOf(9)]);
@@ -204,7 +204,7 @@ t.test('a class chain that was emptied, but not deleted, is filled again when a 
   t.equal(rig.kernel.trace(packet, []).type, 'forward');
 });
 
-t.test('elements that mean nothing are removed, once', async (t) => {
+t.test('elements without meaning are removed, once', async (t) => {
   const rig = await started();
   const unexpected: readonly NftOperation[] = [
     element('add', 'nodeport-endpoints', `00000000 01000000 00500000`, '0a000101 00500000'),
@@ -243,7 +243,7 @@ t.test('frontends, addresses and endpoints that no plan has are removed', async 
   t.same(await rig.difference(), []);
 });
 
-t.test('a changed endpoint in a slot is written over', async (t) => {
+t.test('a changed endpoint in a slot is overwritten', async (t) => {
   const rig = await started();
   const slot = `00000000 ${WEB_NODE_PORT}`;
   await change(
@@ -256,7 +256,7 @@ t.test('a changed endpoint in a slot is written over', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('the node changes: rules alone, nothing else', async (t) => {
+t.test('a change of the node changes rules only', async (t) => {
   const rig = await started();
   rig.commit([node('me', ['192.168.7.7'], { zone: 'zone-a' })]);
   const sent = await rig.during(() => rig.sync());
@@ -269,7 +269,7 @@ t.test('the node changes: rules alone, nothing else', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a full sync lists only when somebody else did something', async (t) => {
+t.test('a full sync lists the table only after an external change', async (t) => {
   const kernel = new FakeKernel(compiler);
   const generation = new Generation(kernel);
   const rig = new Rig(kernel);
@@ -303,7 +303,7 @@ t.test('a full sync lists only when somebody else did something', async (t) => {
   t.equal(await full(), false, 'it is');
 });
 
-t.test('a change is sent in the turn in which it comes: who has nothing to send does not come before it', async (t) => {
+t.test('a change is sent in the same turn of the event loop, before families without changes', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['10.96.0.10'] }), webOf(3)]);
   await rig.sync();

@@ -4,7 +4,7 @@ import { footprintsOn } from '../../../src/dataplane/modes.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
-t.test('removal of the table returns the flows that were noted for removal', async (t) => {
+t.test('the removal of the table returns the flows that were noted in it', async (t) => {
   const rig = new Rig();
   const dns = service('dns', { clusterIPs: ['10.96.0.53'], ports: [{ port: 53, protocol: 'UDP' }] });
   rig.commit([...NODE_ROWS, dns]);

@@ -50,7 +50,7 @@ async function leaveForeignTable(kernel: FakeKernel): Promise<void> {
 
 for (const lateRelease of [false, true]) {
   t.test(
-    `a table that kube-proxy left is taken over, then cleaned${lateRelease ? ', on kernels before 6.2' : ''}`,
+    `a table that kube-proxy left is adopted, then cleaned${lateRelease ? ', on kernels before 6.2' : ''}`,
     async (t) => {
       const rig = new Rig(new FakeKernel(compiler, { lateRelease }));
       await leaveForeignTable(rig.kernel);
@@ -78,7 +78,7 @@ for (const lateRelease of [false, true]) {
   );
 }
 
-t.test('foreign objects that cannot be removed are a problem, not a failure', async (t) => {
+t.test('foreign objects that cannot be removed are reported, and the sync succeeds', async (t) => {
   const rig = await started();
   await change(rig.kernel, { add: on('chain', { name: 'service-A' }) });
   rig.restart();
@@ -101,7 +101,7 @@ async function removal(kernel: FakeKernel): Promise<readonly (readonly string[])
   );
 }
 
-t.test('a table is deleted whole unless the rules of another proxy are in force in it', async (t) => {
+t.test('a table is deleted whole unless another proxy has rules in it', async (t) => {
   const rig = await started();
   t.equal(await removal(rig.kernel), null, 'ours alone');
   await change(

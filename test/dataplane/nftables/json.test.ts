@@ -20,7 +20,7 @@ import { compiler, NODE_ROWS, Rig } from './rig.js';
 
 const where = { family: 'ip', table: 'kube-proxy' } as const;
 
-t.test('commands are spelled as libnftables-json(5) has them', (t) => {
+t.test('nft commands are written as libnftables-json(5) defines them', (t) => {
   t.same(addTable(where), {
     add: { table: { family: 'ip', name: 'kube-proxy', comment: 'rules of the Kubernetes service proxy' } },
   });
@@ -41,7 +41,7 @@ t.test('commands are spelled as libnftables-json(5) has them', (t) => {
   t.end();
 });
 
-t.test('one type is a word, several are a list; what is absent is left out', (t) => {
+t.test('nft JSON: one type is a word, several are a list, and absent fields are omitted', (t) => {
   const plain = { name: 's', type: ['ipv4_addr'], map: null, flags: [], timeout: null, size: null } as const;
   t.same(addSet(where, plain), { add: { set: { ...where, name: 's', type: 'ipv4_addr' } } });
   t.same(addSet(where, { ...plain, type: ['ipv4_addr', 'inet_proto'], map: 'verdict' }), {

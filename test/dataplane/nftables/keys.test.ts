@@ -17,7 +17,7 @@ const hex = (packed: string): string => Buffer.from(packed, 'latin1').toString('
 const bytes = (text: string): string => Buffer.from(text.replaceAll(' ', ''), 'hex').toString('latin1');
 
 // As the kernel (6.18) lists them after `nft add element ip x s '{ 10.96.0.10 . udp . 53 }'` and the like.
-t.test('keys are what the kernel holds: network order, every component padded to 4 bytes', (t) => {
+t.test('element keys are packed as in the kernel: network order, components padded to 4 bytes', (t) => {
   t.equal(hex(packFrontend('10.96.0.10:53/UDP')), '0a60000a' + '11000000' + '00350000');
   t.equal(hex(packFrontend('nodeport:30080/TCP')), '06000000' + '75800000');
   t.equal(hex(packFrontend('[fd00::1]:443/SCTP')), 'fd000000000000000000000000000001' + '84000000' + '01bb0000');
@@ -27,7 +27,7 @@ t.test('keys are what the kernel holds: network order, every component padded to
   t.end();
 });
 
-t.test('slots are numbers in host order', (t) => {
+t.test('slots in element keys are in host order', (t) => {
   for (const slot of [0, 1, 255, 256, 65_535, 1_000_000]) {
     const packed = Buffer.from(`xx${packSlot(slot)}`, 'latin1');
     t.equal(unpackSlot(packed, 2), slot);
@@ -36,7 +36,7 @@ t.test('slots are numbers in host order', (t) => {
   t.end();
 });
 
-t.test('frontends come back as they went', (t) => {
+t.test('frontends parse back from element keys', (t) => {
   for (const key of ['10.96.0.10:53/UDP', 'nodeport:1/SCTP', '255.255.255.255:65535/TCP']) {
     t.equal(unpackFrontend('IPv4', packFrontend(key)), key);
   }
@@ -46,7 +46,7 @@ t.test('frontends come back as they went', (t) => {
   t.end();
 });
 
-t.test('an endpoint of the list that a frontend stands for, which a node port does with an address of zeros', (t) => {
+t.test('element keys of endpoints name their frontend, node ports an address of zeros', (t) => {
   const local = bytes('0a000101 1f90');
   t.equal(
     hex(packLocal('IPv4', local, '10.96.0.10:80/TCP')),
@@ -69,7 +69,7 @@ t.test('an endpoint of the list that a frontend stands for, which a node port do
   t.end();
 });
 
-t.test('names that are no frontends are recognised', (t) => {
+t.test('element keys that are no frontend are recognised', (t) => {
   const strange: readonly (readonly [string, string])[] = [
     ['port 0', '0a60000a 11000000 00000000'],
     ['no such protocol', '0a60000a 01000000 00350000'],
@@ -82,7 +82,7 @@ t.test('names that are no frontends are recognised', (t) => {
   t.end();
 });
 
-t.test('frontends are divided evenly, and always alike', (t) => {
+t.test('frontends are divided evenly over shards, and always alike', (t) => {
   const counts = new Array<number>(SHARDS).fill(0);
   for (let index = 0; index < 8000; index++) {
     const shard = shardOf(packFrontend(`10.96.${index >> 8}.${index & 255}:80/TCP`));
@@ -94,7 +94,7 @@ t.test('frontends are divided evenly, and always alike', (t) => {
   t.end();
 });
 
-t.test('names of endpoint maps come back as they went', (t) => {
+t.test('names of endpoint maps parse back', (t) => {
   for (const local of [true, false]) {
     for (const shard of [null, 0, SHARDS - 1]) t.same(parseEndpointsMap(endpointsMap(shard, local)), { shard, local });
   }

@@ -29,7 +29,7 @@ function frontend(family: Family, number: number): PackedKey {
 }
 
 for (const family of ['IPv4', 'IPv6'] as const) {
-  t.test(`${family}: every endpoint is in its slot of its frontend, whatever the order`, (t) => {
+  t.test(`${family}: a listing has every endpoint in the slot of its frontend, in any order`, (t) => {
     const random = new SeededRandom(3);
     const size = endpointSize(family);
     const wanted = new Map<PackedKey, Buffer>();
@@ -51,7 +51,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
   });
 }
 
-t.test('slots that nobody has, and slots in between', (t) => {
+t.test('a listing may have missing slots, and gaps between them', (t) => {
   const [one, other] = [frontend('IPv4', 1), frontend('IPv4', 2)];
   const elements = listed('IPv4', [
     { frontend: one, slot: 2, endpoint: 'abcdef' },

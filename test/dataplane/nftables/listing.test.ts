@@ -56,7 +56,7 @@ function rows(family: Family): readonly Row[] {
 }
 
 for (const family of ['IPv4', 'IPv6'] as const) {
-  t.test(`${family}: what is printed of the kernel is what is printed of the plan`, async (t) => {
+  t.test(`${family}: dump prints the same as plan`, async (t) => {
     const rig = new Rig(new FakeKernel(compiler), family);
     rig.commit(rows(family));
     await rig.sync();
@@ -66,7 +66,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
     t.same([...dump].sort(), dump, 'sorted');
   });
 
-  t.test(`${family}: the order of a listing means nothing`, async (t) => {
+  t.test(`${family}: the order of a listing does not matter`, async (t) => {
     const rig = new Rig(new FakeKernel(compiler), family);
     rig.commit(rows(family));
     await rig.sync();
@@ -102,7 +102,7 @@ function shuffled(listing: NftTableListing, seed: number): NftTableListing {
   return { ...listing, sets };
 }
 
-t.test('a map of another kind by a name of ours has nothing but unexpected', (t) => {
+t.test("a map of a foreign type with a name of pointsman's has unexpected elements only", (t) => {
   const read = (keyLength: number, dataLength: number): unknown => {
     const elements = { count: 2, keys: new Uint8Array(2 * keyLength), data: new Uint8Array(2 * dataLength) };
     elements.keys.fill(1, keyLength);
@@ -148,7 +148,7 @@ t.test('objects that differ from the plan are printed as they are', async (t) =>
   t.same(await rig.difference(), []);
 });
 
-t.test('differences: everything that can differ, each by its name', (t) => {
+t.test('each kind of difference is named', (t) => {
   const change = (edit: (table: ListedTable) => void): readonly string[] => {
     const known = sample();
     const listed = sample();

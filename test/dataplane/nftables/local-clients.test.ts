@@ -40,7 +40,7 @@ t.test('a client that may use all endpoints leaves one that only external connec
   t.same(await rig.difference(), []);
 });
 
-t.test('an endpoint that is not local any more is kept by the cluster IP alone', async (t) => {
+t.test('an endpoint that is no longer local is kept by the cluster IP only', async (t) => {
   const at = (...nodes: readonly string[]): Row =>
     slice(
       'web',

@@ -17,7 +17,7 @@ const endpoints = (...addresses: readonly string[]) =>
     { ports: [{ port: 8080 }] },
   );
 
-t.test('a change of endpoints, an object a line, sorted by object', async (t) => {
+t.test('diff prints a change of endpoints with one object a line, sorted', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, WEB, endpoints('10.1.0.1', '10.1.0.2')]);
   await rig.sync();
@@ -35,7 +35,7 @@ t.test('a change of endpoints, an object a line, sorted by object', async (t) =>
   ]);
 });
 
-t.test('verdicts with their comments, ranges, what a table begins with, and sets of others', async (t) => {
+t.test('diff prints verdicts with comments, ranges, a new table, and foreign sets', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, WEB, endpoints('10.1.0.1')]);
   const [first = []] = (await rig.during(() => rig.sync())).map(printTransaction);
@@ -64,7 +64,7 @@ t.test('verdicts with their comments, ranges, what a table begins with, and sets
   );
 });
 
-t.test('everything that is sent is told before', async (t) => {
+t.test('every transaction is printed before it is sent', async (t) => {
   const rig = new Rig();
   const reported: unknown[] = [];
   rig.dataplane = nftablesDataplane(rig.kernel, 'IPv4', new Generation(rig.kernel), (transaction) =>

@@ -16,7 +16,7 @@ import {
 
 /** What becomes of frontends that are quarantined: how many are tried again, what is found out of whom, what others do to them. */
 
-t.test('2,000 that are due at once: each sync tries some, and no change waits for more', async (t) => {
+t.test('of 2,000 quarantined frontends that are due, each sync retries some, and changes do not wait', async (t) => {
   const rig = await started(1);
   const sticky = Array.from({ length: 2000 }, (_, index) => rowsOf(index + 10, 1, { affinitySeconds: 30 })).flat();
   rig.kernel.faults.refuses = (what) => / pick-1-shard-\d-sticky$/.test(what);
@@ -50,7 +50,7 @@ t.test('2,000 that are due at once: each sync tries some, and no change waits fo
   );
 });
 
-t.test('the note of flows that does not go keeps nothing from a frontend that is there again', async (t) => {
+t.test('a flow note that cannot be removed does not block a frontend that has returned', async (t) => {
   const key = '10.96.0.9:53/UDP';
   const rows = rowsOf(9, 2, { ports: UDP });
   const rig = await started(3, rows);
@@ -85,7 +85,7 @@ t.test('the note of flows that does not go keeps nothing from a frontend that is
   t.same(await rig.difference(), []);
 });
 
-t.test('refusals that do not say of what: the second time the frontends are found by halves', async (t) => {
+t.test('refusals without a name: the second sync finds the frontends by bisection', async (t) => {
   for (const names of ['operation', 'nothing'] as const) {
     const rig = await started(300);
     const { faults } = rig.kernel;
@@ -117,7 +117,7 @@ t.test('refusals that do not say of what: the second time the frontends are foun
   }
 });
 
-t.test('no frontend is quarantined where everything is refused and nothing is named', async (t) => {
+t.test('no frontend is quarantined if everything is refused and nothing is named', async (t) => {
   const rig = await started(20);
   const { faults } = rig.kernel;
   faults.refuses = () => true;
@@ -146,7 +146,7 @@ t.test('no frontend is quarantined where everything is refused and nothing is na
   }
 });
 
-t.test('a quarantined frontend’s elements that are removed externally come back as they were', async (t) => {
+t.test('elements of a quarantined frontend that were removed externally are restored', async (t) => {
   const rig = await started(20);
   const [third] = [packFrontend(keyOf(3))];
   const aboveTwo = [2, 3, 4].map((slot) => packSlot(slot) + third);

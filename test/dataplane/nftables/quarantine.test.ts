@@ -20,7 +20,7 @@ import { compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
 
 /** Frontends that the kernel refuses: they are quarantined, and nobody else waits for them. */
 
-t.test('one frontend among a thousand, refused from the first sync on', async (t) => {
+t.test('a refused frontend among a thousand is quarantined by the first sync', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([...NODE_ROWS, ...Array.from({ length: 1000 }, (_, number) => rowsOf(number, 1)).flat()]);
   refuse(rig, [keyOf(500)]);
@@ -53,7 +53,7 @@ t.test('one frontend among a thousand, refused from the first sync on', async (t
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('a frontend is quarantined where a sync takes many transactions', async (t) => {
+t.test('a refused frontend is quarantined in a sync of many transactions', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.kernel.maxBatch = 40 * 1024;
   const refused = [keyOf(50), keyOf(150)];
@@ -85,7 +85,7 @@ t.test('a frontend that is refused in a change is quarantined by the next sync, 
   t.same(await rig.difference(), []);
 });
 
-t.test('a refusal that comparing explains quarantines no frontend', async (t) => {
+t.test('a refusal that a full comparison explains quarantines no frontend', async (t) => {
   const rig = await started(3);
   await rig.kernel.nftTransact({
     family: 'ip',
@@ -100,7 +100,7 @@ t.test('a refusal that comparing explains quarantines no frontend', async (t) =>
   t.same(await rig.difference(), []);
 });
 
-t.test('a refusal that is over when the frontend is tried alone quarantines nothing', async (t) => {
+t.test('a frontend that is accepted when sent alone is not quarantined', async (t) => {
   const rig = await started(3);
   refuse(rig, [keyOf(1)]);
   rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);
@@ -117,7 +117,7 @@ t.test('a refusal that is over when the frontend is tried alone quarantines noth
   t.same(await rig.difference(), []);
 });
 
-t.test('a removal that is refused: the frontend goes on, and its flows are noted when it goes', async (t) => {
+t.test('a refused removal of a frontend is quarantined, and its flows are noted when it goes', async (t) => {
   const key = '10.96.0.9:53/UDP';
   const rig = await started(3, rowsOf(9, 2, { ports: UDP }));
   refuse(rig, [key]);
@@ -154,7 +154,7 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   t.same(await rig.difference(), []);
 });
 
-t.test('many are refused at once', async (t) => {
+t.test('many refused frontends are quarantined at once', async (t) => {
   const rig = await started(60);
   const refused = Array.from({ length: 40 }, (_, index) => keyOf(index + 10)).sort();
   refuse(rig, refused);
@@ -181,7 +181,7 @@ t.test('many are refused at once', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a class chain, or what an affinity timeout needs, concerns those who use it', async (t) => {
+t.test('a refused chain or affinity map quarantines the frontends that use it', async (t) => {
   for (const refused of [
     / remember-clients-30-10\.96\.0\.7-tcp-80$/,
     / find-clients-10\.96\.0\.7-tcp-80$/,
@@ -207,7 +207,7 @@ t.test('a class chain, or what an affinity timeout needs, concerns those who use
   }
 });
 
-t.test('rules of a chain that is there stay as they were, and the next check tries again', async (t) => {
+t.test('refused rules of an existing chain stay as they were, and are retried by the next check', async (t) => {
   const me = (prefix: string): Row => node('me', ['192.168.0.2'], { podCIDRs: [prefix] });
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { localDetection: { type: 'NodeCIDR' } });
   const local = { type: 'NodePort', externalTrafficPolicy: 'Local', ports: [{ port: 80, nodePort: 30007 }] } as const;
@@ -229,7 +229,7 @@ t.test('rules of a chain that is there stay as they were, and the next check tri
   t.equal(await rig.dataplane.audit(), false);
 });
 
-t.test('rules of more chains than frontends that a sync gets past', async (t) => {
+t.test('refused rules of many chains do not stop a sync', async (t) => {
   const me = (prefix: string): Row => node('me', ['192.168.0.2'], { podCIDRs: [prefix] });
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { localDetection: { type: 'NodeCIDR' } });
   const services = Array.from({ length: 80 }, (_, index) =>
@@ -254,7 +254,7 @@ t.test('rules of more chains than frontends that a sync gets past', async (t) =>
   t.same(await rig.difference(), []);
 });
 
-t.test('random histories with frontends that are refused', async (t) => {
+t.test('random histories with refused frontends converge', async (t) => {
   for (const seed of [1, 2, 3]) {
     const random = new SeededRandom(seed);
     const rig = await started(2);

@@ -55,7 +55,7 @@ function refuse(rig: Rig, packet: KernelPacket, times = 1): void {
   for (let time = 0; time < times; time++) rig.kernel.refuse(packet, LOCAL);
 }
 
-t.test('packets are counted by frontend, verdict and reason', async (t) => {
+t.test('refused packets are counted by frontend, verdict and reason', async (t) => {
   const rig = await started();
   t.same(await counted(rig), []);
   refuse(rig, packetTo('10.96.0.11', 80), 3);
@@ -77,7 +77,7 @@ t.test('packets are counted by frontend, verdict and reason', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('changed counters of refused packets are no external change, and stay', async (t) => {
+t.test('changed counters of refused packets are no external change, and are kept', async (t) => {
   const rig = await started();
   refuse(rig, packetTo('10.96.0.11', 80), 3);
   rig.kernel.touch();
@@ -94,7 +94,7 @@ t.test('changed counters of refused packets are no external change, and stay', a
   t.same(await counted(rig), ['10.96.0.11:80/TCP refused no-endpoints 4']);
 });
 
-t.test('a change of a Service is sent as without it', async (t) => {
+t.test('counting of refused packets does not change what is sent for a Service', async (t) => {
   const changes = [true, false].map(async (counts) => {
     const rig = await started(counts);
     return rig.during(async () => {
@@ -109,7 +109,7 @@ t.test('a change of a Service is sent as without it', async (t) => {
   t.same(one, other);
 });
 
-t.test('there is room for so many frontends, and a packet beyond them goes the same way', async (t) => {
+t.test('refused packets of frontends beyond the limit have the same verdict', async (t) => {
   const rig = await started();
   const set = rig.kernel.table('ip')?.sets.get('counted-dropped-frontends');
   const elements = set?.elements;
@@ -124,7 +124,7 @@ t.test('there is room for so many frontends, and a packet beyond them goes the s
   t.equal(rig.kernel.trace(packetTo('192.0.2.12', 80), LOCAL).type, 'drop');
 });
 
-t.test('a process that counts, or counts no more, changes what counts and nothing else', async (t) => {
+t.test('switching the count of refused packets changes its objects only', async (t) => {
   const rig = await started(false);
   const plain = names(rig);
   t.notOk(plain.some((name) => name.startsWith('count')));
@@ -147,14 +147,14 @@ t.test('a process that counts, or counts no more, changes what counts and nothin
   t.same(names(rig), plain);
 });
 
-t.test('dump of a process that does not know of it says the same', async (t) => {
+t.test('dump prints the same with and without the count of refused packets', async (t) => {
   const rig = await started();
   rig.countsRefused = false;
   rig.restart();
   t.same(await rig.difference(), []);
 });
 
-t.test('render shows it where it is asked for', async (t) => {
+t.test('render shows the count of refused packets if the flag is given', async (t) => {
   const rig = await started();
   t.ok(JSON.stringify(renderTable(compiler, rig.table, true, BUILT_IN_TIMEOUTS)).includes('"stmt":[{"counter":null}]'));
   t.notOk(/count(?:ed)?-/.test(JSON.stringify(renderTable(compiler, rig.table, false, BUILT_IN_TIMEOUTS))));

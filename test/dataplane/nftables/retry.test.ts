@@ -44,7 +44,7 @@ function rulesOf(rig: Rig, chain: string): readonly string[] {
   return (rig.kernel.table('ip')?.chains.get(chain)?.rules ?? []).map(({ text }) => text);
 }
 
-t.test('new flows of Services get timeouts of their own before an endpoint is picked', async (t) => {
+t.test('new flows of Services get their own conntrack timeouts before an endpoint is picked', async (t) => {
   const rig = await started();
   t.same(timeouts(rig), [TCP, DNS]);
   t.match(rulesOf(rig, 'connect-retry').join('\n'), `name ${TCP}]`);
@@ -56,7 +56,7 @@ t.test('new flows of Services get timeouts of their own before an endpoint is pi
   t.same(await rig.difference(), [], 'which is what the plan says');
 });
 
-t.test('a restart changes nothing, and what others do is repaired', async (t) => {
+t.test('timeout objects: a restart changes nothing, and external changes are repaired', async (t) => {
   const rig = await started();
   rig.restart();
   const committed = await rig.during(() => rig.sync());
@@ -83,7 +83,7 @@ async function alter({ kernel }: Rig, ...commands: readonly NftCommand[]): Promi
   await kernel.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
 }
 
-t.test('an object by our name with other values is replaced, with the table', async (t) => {
+t.test('a timeout object with foreign values is replaced, with the table', async (t) => {
   const rig = await started();
   const rules = rig.kernel.table('ip')?.chains.get('connect-retry')?.rules ?? [];
   const policy = { ...BUILT_IN_TIMEOUTS.tcp, syn_sent: 1, established: 5 };
@@ -99,7 +99,7 @@ t.test('an object by our name with other values is replaced, with the table', as
   t.same(await rig.difference(), []);
 });
 
-t.test('a changed sysctl replaces the object and the rule in one transaction, and nothing else', async (t) => {
+t.test('a changed sysctl replaces timeout object and rule in one transaction', async (t) => {
   const rig = await started();
   t.equal(await rig.dataplane.audit(), false);
   rig.timeouts = { ...BUILT_IN_TIMEOUTS, tcp: { ...BUILT_IN_TIMEOUTS.tcp, established: 86_400 } };
@@ -118,7 +118,7 @@ t.test('a changed sysctl replaces the object and the rule in one transaction, an
   t.same(await rig.difference(), []);
 });
 
-t.test('switched off there is nothing of it, and switched on again only rules change', async (t) => {
+t.test('without retry times no timeout object is left; switching them on changes no element', async (t) => {
   const rig = await started(undefined, NO_RETRIES);
   t.same(timeouts(rig), []);
   t.notMatch(rulesOf(rig, 'nodeport-pick-4').join('\n'), 'connect-retry');
@@ -132,7 +132,7 @@ t.test('switched off there is nothing of it, and switched on again only rules ch
   t.same(await rig.difference(), []);
 });
 
-t.test('a kernel without such objects gets the rules without them, and the report says so', async (t) => {
+t.test('a kernel without timeout objects gets rules without them, and the report says so', async (t) => {
   const kernel = new FakeKernel(compiler, { withoutTimeouts: true });
   const rig = new Rig(kernel, 'IPv4', { retryTimes: TIMES });
   rig.commit(ROWS);
@@ -146,7 +146,7 @@ t.test('a kernel without such objects gets the rules without them, and the repor
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('a kernel short of memory is asked again whether it has such objects', async (t) => {
+t.test('a kernel short of memory is asked again for timeout objects', async (t) => {
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { retryTimes: TIMES });
   rig.commit(ROWS);
   rig.kernel.faults.next({ type: 'refuse', errno: 'ENOMEM', operation: 1 });
@@ -155,7 +155,7 @@ t.test('a kernel short of memory is asked again whether it has such objects', as
   t.same(timeouts(rig), [TCP, DNS]);
 });
 
-t.test('a sysctl of 0, as the kernel takes it', async (t) => {
+t.test('a timeout sysctl of 0 is handled as the kernel does', async (t) => {
   const { tcp, udp } = BUILT_IN_TIMEOUTS;
   const rig = await started();
   rig.timeouts = { tcp: { ...tcp, close: 0, syn_sent: 0 }, udp: { ...udp, unreplied: 0 } };
@@ -166,12 +166,12 @@ t.test('a sysctl of 0, as the kernel takes it', async (t) => {
   t.same(await rig.during(() => rig.sync()), [], 'a restart');
 });
 
-t.test('whether the kernel has such objects is found out without changing anything', async (t) => {
+t.test('the trial for timeout objects changes nothing', async (t) => {
   const rig = await started();
   t.same([...rig.kernel.tableNames()], ['ip kube-proxy']);
 });
 
-t.test('names tell all values', (t) => {
+t.test('names of timeout objects contain all values', (t) => {
   const objects = new RetryTimeouts({ ...BUILT_IN_TIMEOUTS, udp: { unreplied: 1, replied: 7 } });
   for (const retry of ['tcp-1', 'tcp-60', 'udp-2'] as const) {
     const declaration = objects.declaration(retry);
@@ -183,47 +183,44 @@ t.test('names tell all values', (t) => {
   t.end();
 });
 
-t.test(
-  'Services that say something else have classes of their own, and what they need goes with the last of them',
-  async (t) => {
-    const rig = await started();
-    const asked = (fields: { readonly connectRetry?: number; readonly udpRetry?: number }, name = 'other'): void => {
-      const ports = [
-        { name: 'web', port: 80, nodePort: 30081 },
-        { name: 'dns', port: 53, nodePort: 30053, protocol: 'UDP' as const },
-      ];
-      rig.commit([service(name, { clusterIPs: ['10.96.0.11'], type: 'NodePort', ports, ...fields })]);
-    };
-    asked({ connectRetry: 5, udpRetry: 0 });
-    await rig.sync();
-    t.same(timeouts(rig), [TCP, TCP.replace('1-1-', '5-5-'), DNS].sort());
-    const lines = await rig.dataplane.dump(rig.table);
-    t.same(await rig.difference(), []);
-    t.notMatch(lines.join('\n'), 'retry 5s', 'nothing is said of a frontend without endpoints');
-    rig.commit([slice('other', [{ address: '10.0.2.1', node: 'other' }], { ports: PORTS })]);
-    await rig.sync();
-    const reported = (await rig.dataplane.dump(rig.table)).filter((line) => line.includes(' retry '));
-    t.same(reported, [
-      'IPv4 frontend 10.96.0.11:53/UDP retry off',
-      'IPv4 frontend 10.96.0.11:80/TCP retry 5s',
-      'IPv4 frontend nodeport:30081/TCP retry 5s',
-    ]);
-    t.same(await rig.difference(), []);
-    rig.restart();
-    t.same(await rig.during(() => rig.sync()), [], 'a restart');
-    asked({ connectRetry: 1 });
-    await rig.sync();
-    rig.now += 1000;
-    await rig.sync();
-    t.same(timeouts(rig), [TCP, DNS]);
-    const left = [...(rig.kernel.table('ip')?.chains.keys() ?? [])].filter((name) => name.includes('retry-tcp'));
-    t.same(left, []);
-    t.same(await rig.difference(), []);
-    t.equal(await rig.dataplane.audit(), false);
-  },
-);
+t.test('Services with their own retry times have their own classes, removed with the last of them', async (t) => {
+  const rig = await started();
+  const asked = (fields: { readonly connectRetry?: number; readonly udpRetry?: number }, name = 'other'): void => {
+    const ports = [
+      { name: 'web', port: 80, nodePort: 30081 },
+      { name: 'dns', port: 53, nodePort: 30053, protocol: 'UDP' as const },
+    ];
+    rig.commit([service(name, { clusterIPs: ['10.96.0.11'], type: 'NodePort', ports, ...fields })]);
+  };
+  asked({ connectRetry: 5, udpRetry: 0 });
+  await rig.sync();
+  t.same(timeouts(rig), [TCP, TCP.replace('1-1-', '5-5-'), DNS].sort());
+  const lines = await rig.dataplane.dump(rig.table);
+  t.same(await rig.difference(), []);
+  t.notMatch(lines.join('\n'), 'retry 5s', 'nothing is said of a frontend without endpoints');
+  rig.commit([slice('other', [{ address: '10.0.2.1', node: 'other' }], { ports: PORTS })]);
+  await rig.sync();
+  const reported = (await rig.dataplane.dump(rig.table)).filter((line) => line.includes(' retry '));
+  t.same(reported, [
+    'IPv4 frontend 10.96.0.11:53/UDP retry off',
+    'IPv4 frontend 10.96.0.11:80/TCP retry 5s',
+    'IPv4 frontend nodeport:30081/TCP retry 5s',
+  ]);
+  t.same(await rig.difference(), []);
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), [], 'a restart');
+  asked({ connectRetry: 1 });
+  await rig.sync();
+  rig.now += 1000;
+  await rig.sync();
+  t.same(timeouts(rig), [TCP, DNS]);
+  const left = [...(rig.kernel.table('ip')?.chains.keys() ?? [])].filter((name) => name.includes('retry-tcp'));
+  t.same(left, []);
+  t.same(await rig.difference(), []);
+  t.equal(await rig.dataplane.audit(), false);
+});
 
-t.test('one Service may ask for it where the node does not', async (t) => {
+t.test('one Service may have retry times on a node without', async (t) => {
   const rig = await started(undefined, NO_RETRIES);
   rig.commit([service('web', { clusterIPs: ['10.96.0.10'], connectRetry: 3 })]);
   await rig.sync();

@@ -52,7 +52,7 @@ function replay(family: Family, current: Slots, next: Slots): readonly string[] 
 }
 
 for (const family of ['IPv4', 'IPv6'] as const) {
-  t.test(`${family}: of thousands a few, by what is remembered and by looking at all`, (t) => {
+  t.test(`${family}: few changes among thousands of endpoints give few changed slots`, (t) => {
     const random = new SeededRandom(9);
     const list = (numbers: ReadonlySet<number>): EndpointList =>
       EndpointList.of(
@@ -85,7 +85,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
     t.end();
   });
 
-  t.test(`${family}: any change fills slots 0 … n−1 and touches as few as can be`, (t) => {
+  t.test(`${family}: any change fills slots 0 … n−1 and moves as few as possible`, (t) => {
     const random = new SeededRandom(5);
     const pool = Array.from({ length: 40 }, (_, index) => index + 1);
     for (let round = 0; round < rounds(300); round++) {
@@ -112,7 +112,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
   });
 }
 
-t.test('one endpoint goes: the last one takes its slot', (t) => {
+t.test('a removed endpoint: the last one takes its slot', (t) => {
   const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3, 4]));
   const after = assignSlots(before, endpoints('IPv4', [1, 3, 4]));
   t.same(print('IPv4', after), ['10.0.0.1:8001', '10.0.0.4:8004', '10.0.0.3:8003']);
@@ -124,14 +124,14 @@ t.test('one endpoint goes: the last one takes its slot', (t) => {
   t.end();
 });
 
-t.test('another order of endpoints changes nothing', (t) => {
+t.test('another order of endpoints changes no slot', (t) => {
   const shuffled = assignSlots(assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3])), endpoints('IPv4', [2, 3, 4]));
   const again = assignSlots(shuffled, endpoints('IPv4', [4, 3, 2]));
   t.same(diffSlots('IPv4', shuffled, again), []);
   t.end();
 });
 
-t.test('holes and doubles that someone else made are filled and removed', (t) => {
+t.test('gaps and duplicates made externally are filled and removed', (t) => {
   const list = endpoints('IPv4', [1, 2, 3]);
   const holed = Uint8Array.from(list.packed);
   holed.fill(0, 6, 12);
@@ -147,7 +147,7 @@ t.test('holes and doubles that someone else made are filled and removed', (t) =>
   t.end();
 });
 
-t.test('lost endpoints are noticed, moved ones are not', (t) => {
+t.test('lost endpoints are reported, moved ones are not', (t) => {
   const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3]));
   const lost = (next: Slots): readonly string[] =>
     lostEndpoints('IPv4', before, next).map((endpoint) => printOne('IPv4', endpoint));

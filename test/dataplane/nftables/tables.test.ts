@@ -38,7 +38,7 @@ async function slots(rig: Rig): Promise<ReadonlyMap<string, number>> {
   return new Map(found.flatMap((each, index) => (index % 2 === 0 ? [[each, Number(found[index + 1])] as const] : [])));
 }
 
-t.test('a table is filled, and dump prints what plan says', async (t) => {
+t.test('slot tables are filled, and dump prints the same as plan', async (t) => {
   const rig = await started(web(), pods(10));
   t.same(await rig.difference(), []);
   const counts = [...(await slots(rig)).values()];
@@ -55,7 +55,7 @@ t.test('a table is filled, and dump prints what plan says', async (t) => {
   ]);
 });
 
-t.test('an endpoint that leaves costs the slots that differ, in one transaction', async (t) => {
+t.test('a removed endpoint changes only its slots, in one transaction', async (t) => {
   const rig = await started(web(), pods(10));
   const transactions = await rig.during(async () => {
     rig.commit([pods(9)]);
@@ -73,7 +73,7 @@ t.test('an endpoint that leaves costs the slots that differ, in one transaction'
   t.same(elementLines(nothing), []);
 });
 
-t.test('a weight that changes moves slots, and nothing else', async (t) => {
+t.test('a changed weight moves slots only', async (t) => {
   const rig = await started(web({ balance: { by: null, unreadable: [] } }), pods(2, 'a', 1), pods(2, 'b', 3));
   t.same(
     [...(await slots(rig)).values()].map((count) => Math.round(count / 31.4)),
@@ -93,7 +93,7 @@ t.test('a weight that changes moves slots, and nothing else', async (t) => {
   t.notMatch(dump, /endpoint 10\.0\.98/, 'weight 0: no new connections');
 });
 
-t.test('a restart finds its tables and sends nothing', async (t) => {
+t.test('a restart finds its slot tables and sends nothing', async (t) => {
   const rig = await started(web({ externalTrafficPolicy: 'Local', affinitySeconds: 60 }), pods(10), pods(3, 'b', 2));
   rig.restart();
   const transactions = await rig.during(() => rig.sync(true));
@@ -101,7 +101,7 @@ t.test('a restart finds its tables and sends nothing', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('a slot that an external change altered or removed is found and repaired', async (t) => {
+t.test('a slot that was changed or removed externally is found and repaired', async (t) => {
   const rig = await started(web(), pods(10));
   const before = await slots(rig);
   const key = (slot: string): string => `${slot} 06000000 75800000`;
@@ -123,7 +123,7 @@ t.test('a slot that an external change altered or removed is found and repaired'
   t.same(await rig.difference(), []);
 });
 
-t.test('tables come, grow, shrink and go, and leave nothing behind', async (t) => {
+t.test('slot tables come, grow, shrink and go, and leave nothing behind', async (t) => {
   const plain = service('web', PLAIN);
   const rig = await started(plain, pods(3));
   const names = (): readonly string[] => [...(rig.kernel.table('ip')?.chains.keys() ?? [])].sort();

@@ -55,7 +55,7 @@ t.test('rules of a source that is read later are adopted unchanged', async (t) =
   t.same(await rig.difference(), []);
 });
 
-t.test('a removal that this process received is carried out although sources are unsynced', async (t) => {
+t.test('a removal that this process received is applied although sources are unsynced', async (t) => {
   const rig = await restarted();
   await rig.sync();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'a' }]);

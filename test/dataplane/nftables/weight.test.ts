@@ -51,7 +51,7 @@ function held(): number {
 /** So many that code, which is compiled when V8 comes to it, weighs little beside them. */
 const BATCH = 2500;
 
-t.test('bytes that stay of a Service and its endpoints; operations and garbage of one change', async (t) => {
+t.test('nftables: memory per Service and endpoint, operations and garbage of one change', async (t) => {
   const kernel = new ForgetfulKernel(compiler);
   const rig = new Rig(kernel);
   let services = 0;
@@ -98,7 +98,7 @@ t.test('bytes that stay of a Service and its endpoints; operations and garbage o
   t.ok(least < 130_000, `${least} bytes a change`);
 });
 
-t.test('operations, bytes and garbage of one change among 10,000 endpoints of one Service', async (t) => {
+t.test('nftables: operations, memory and garbage of one change among 10,000 endpoints of a Service', async (t) => {
   const kernel = new ForgetfulKernel(compiler);
   const rig = new Rig(kernel);
   const part = (number: number, ready: boolean): Row => {

@@ -34,7 +34,7 @@ function blockFor(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-t.test('reports that wait behind a busy process are read before a packet is called lost', async (t) => {
+t.test('trace reads queued events before it calls a packet lost', async (t) => {
   const watch = new ConnectionWatch(new PassageReader(OWN, () => null), OWN);
   t.teardown(() => {
     watch.close();
@@ -50,7 +50,7 @@ t.test('reports that wait behind a busy process are read before a packet is call
   t.equal(packets?.request.steps.at(-1)?.verdict, 'drop');
 });
 
-t.test('a packet that came to no end is waited for longer than one whose end is known', async (t) => {
+t.test('trace waits longer for a packet whose end is unknown', async (t) => {
   const reported: string[] = [];
   const follow = async (what: string, ...events: readonly NftTraceEvent[]): Promise<void> => {
     const watch = new ConnectionWatch(new PassageReader(OWN, () => null), OWN);

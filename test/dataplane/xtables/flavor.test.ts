@@ -21,7 +21,7 @@ function host(held: Partial<Record<IptablesFlavor, Readonly<Record<string, numbe
   return kernel;
 }
 
-t.test('the flavour that this host uses', async (t) => {
+t.test('the iptables flavour of the host is detected', async (t) => {
   const rows: readonly (readonly [string, Parameters<typeof host>[0], IptablesFlavor])[] = [
     ['nobody has said anything', {}, 'nft'],
     ['more rules', { legacy: { 'nat DOCKER': 3 }, nft: { 'nat OTHER': 2 } }, 'legacy'],
@@ -39,7 +39,7 @@ t.test('the flavour that this host uses', async (t) => {
   for (const [what, held, expected] of rows) t.equal(await chooseFlavor(host(held), 'IPv4', null), expected, what);
 });
 
-t.test('the flavour is chosen by what works and what is asked for', async (t) => {
+t.test('the iptables flavour is chosen by what works and what is configured', async (t) => {
   const kernel = host({ legacy: { 'mangle KUBE-IPTABLES-HINT': 0 } });
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), 'nft', 'an order goes before what is found');
   kernel.flavors = ['nft'];
@@ -59,7 +59,7 @@ function kernelThatTakes(taken: readonly IptablesFlavor[], why: Error): FakeIpta
   return kernel;
 }
 
-t.test('a flavour that was found is tried, and legacy is taken where nf_tables has no tables of IP', async (t) => {
+t.test('a detected iptables flavour is tried, and legacy is used if nf_tables has no IP tables', async (t) => {
   const words = 'TABLE_ADD failed (Operation not supported): table filter';
   const lacking = new Error(`iptables-nft-restore failed with status 4: ${words}`);
   const inLine = refusalIn('filter', new Error(`iptables-nft-restore failed with status 4: line 2: ${words}`));

@@ -42,7 +42,7 @@ function leaveJumps(
   kernel.tamper('filter', leave, flavor);
 }
 
-t.test('from mode ipvs, which translates until nat is written, to mode iptables', async (t) => {
+t.test('jumps move from mode ipvs to mode iptables once nat is written', async (t) => {
   const rig = new iptables.Rig();
   leaveJumps(rig.kernel, 'ipvs', [IPVS_RULE]);
   rig.commit([...iptables.NODE_ROWS, ...BALANCER]);
@@ -58,7 +58,7 @@ t.test('from mode ipvs, which translates until nat is written, to mode iptables'
   t.same(await rig.during(() => rig.sync()), [], 'and that is all');
 });
 
-t.test('from mode ipvs in the other flavour, which goes when the rules are there', async (t) => {
+t.test('jumps of mode ipvs in the other flavour are removed once the rules are written', async (t) => {
   for (const [own, other] of [
     ['nft', 'legacy'],
     ['legacy', 'nft'],
@@ -78,7 +78,7 @@ t.test('from mode ipvs in the other flavour, which goes when the rules are there
   }
 });
 
-t.test('from mode iptables to mode ipvs', async (t) => {
+t.test('jumps move from mode iptables to mode ipvs', async (t) => {
   const rig = new ipvs.Rig();
   leaveJumps(rig.kernel.programs, 'iptables', []);
   rig.commit([...ipvs.NODE_ROWS, ...BALANCER]);
