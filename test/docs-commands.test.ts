@@ -39,7 +39,7 @@ function problemOf(argv: readonly string[]): string | null {
   }
 }
 
-t.test('Command lines of pointsman in the documentation are ones that it takes', (t) => {
+t.test('Command lines of pointsman in the documentation parse', (t) => {
   const lines = of('pointsman').filter(({ words }) => !/^[\d—]/.test(words[1] ?? '') && !words.includes('flags'));
   const wrong = lines.flatMap(({ at, isWhole, words: [, ...argv] }) => {
     const forms = [argv, argv.filter((word) => word !== '…'), ...(isWhole ? [] : [[...argv, 'VALUE']])];

@@ -251,7 +251,7 @@ class Node {
 }
 
 for (const mode of [...LINUX_STORIES, KERNELSPACE_STORIES]) {
-  t.test(`${mode.definition.name}: the process remembers no Service that is gone`, async (t) => {
+  t.test(`${mode.definition.name}: the process keeps nothing of removed Services`, async (t) => {
     const kinds = Object.values(KINDS);
     const node = await Node.start(mode);
     const outside = new Set<unknown>([node.world, node.world.addon, node.process.log]);

@@ -71,7 +71,7 @@ async function reportLeast(
 
 for (const mode of LINUX_STORIES.filter(({ definition }) => MODE === '' || definition.name === MODE)) {
   t.test(
-    `${mode.definition.name}: after any history the kernel is that of a first start`,
+    `${mode.definition.name}: after any history the kernel state equals that of a first start`,
 
     async (t) => {
       const story = await parseStory('usual-cluster', { text: '', usual }, mode, SCENARIO_MODES);

@@ -5,14 +5,14 @@ import { chartSchema, refused, withValues } from '../support/deploy/chart/values
 import { fieldsOf } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
 
-t.test('the chart has the version of the package', (t) => {
+t.test('the Helm chart has the version of the package', (t) => {
   const chart = fieldsOf(load(readFileSync(projectFile('deploy/chart/Chart.yaml'), 'utf8')));
   const { version } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as { readonly version: string };
   t.match(chart, { version, appVersion: version });
   t.end();
 });
 
-t.test("the chart's schema accepts its values, and names what is wrong in others", (t) => {
+t.test('the schema of the Helm chart accepts its values, and names wrong ones', (t) => {
   const values = withValues({});
   t.same(
     Object.keys(values).sort(),

@@ -109,7 +109,7 @@ for (const [title, values, folder, components] of [
     [],
   ],
 ] as const) {
-  t.test(`the chart makes what kustomize makes: ${title}`, skip, async (t) => {
+  t.test(`the Helm chart renders the same as kustomize: ${title}`, skip, async (t) => {
     const objects = rendered(values);
     t.same(comparable(objects), comparable(kustomized(t, folder, components)));
     for (const object of objects.filter(({ kind }) => kind !== 'PodMonitor'))
@@ -117,7 +117,7 @@ for (const [title, values, folder, components] of [
   });
 }
 
-t.test('the chart names images by tag and by digest', skip, (t) => {
+t.test('the Helm chart names images by tag and by digest', skip, (t) => {
   const digest = `sha256:${'1'.repeat(64)}`;
   const imagesOf = (image: ApiObject): readonly string[] =>
     JSON.stringify(rendered({ image })).match(/(?<="image":")[^"]+/g) ?? [];
@@ -127,7 +127,7 @@ t.test('the chart names images by tag and by digest', skip, (t) => {
   t.end();
 });
 
-t.test('the chart puts values where they belong', skip, (t) => {
+t.test('the Helm chart puts values where they belong', skip, (t) => {
   const standalone = comparable(
     rendered({
       install: 'standalone',

@@ -120,7 +120,7 @@ async function checkRights(t: Test, plane: ControlPlane): Promise<void> {
   }
 }
 
-t.test('deploy/base', async (t) => {
+t.test('the DaemonSet of deploy/base runs on a node: init container, probes, Services', async (t) => {
   const text = String(fieldsOf(CONFIG_MAP['data'])['config.conf']).replace(/$/, '  udpTimeout: 77s\n');
   const configMap = merge(CONFIG_MAP, { data: { 'config.conf': text } });
   const world = await nodeFor(t, daemonSetOf(BASE), configMap);
@@ -177,7 +177,7 @@ t.test('deploy/base', async (t) => {
   await checkService(t, lab, 'after changes of the ConfigMap');
 });
 
-t.test('deploy/overlays/kubeadm, and the image alone', async (t) => {
+t.test("the DaemonSet of deploy/overlays/kubeadm runs, and kubeadm's own with only the image changed", async (t) => {
   const daemonSet = merge(KUBEADM_DAEMON_SET, daemonSetOf(build(projectFile('deploy/overlays/kubeadm'))));
   const configMap = configMapOf([merge(CONFIG_MAP, { data: { 'config.conf': KUBEADM } })]);
   const world = await nodeFor(t, daemonSet, configMap);

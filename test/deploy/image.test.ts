@@ -45,7 +45,7 @@ const APART = [
 ];
 const PACKAGE = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
 
-t.test('stages and what is copied between them exist', (t) => {
+t.test("the Dockerfile's stages, and the files copied between them, exist", (t) => {
   const stages = dockerStages();
   const names = stages.map(({ name }) => name);
   for (const [index, stage] of stages.entries()) {
@@ -67,7 +67,7 @@ t.test('stages and what is copied between them exist', (t) => {
   t.end();
 });
 
-t.test('the build context holds what the build and the tests read, and nothing that is made', (t) => {
+t.test('the build context contains what build and tests read, and no build output', (t) => {
   const ignored = readFileSync(projectFile('.dockerignore'), 'utf8').trim().split('\n');
   t.ok(['node_modules', 'build', 'prebuilds', 'dist', '.build', '.git'].every((name) => ignored.includes(name)));
   for (const name of ['src', 'native', 'test', 'deploy', 'Dockerfile', 'binding.gyp', 'tsconfig.json']) {
@@ -76,7 +76,7 @@ t.test('the build context holds what the build and the tests read, and nothing t
   t.end();
 });
 
-t.test('a release names images by digests that it was told', (t) => {
+t.test("a release names images by the digests in the registry's answer", (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'release-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -129,7 +129,7 @@ t.test('a release names images by digests that it was told', (t) => {
   t.end();
 });
 
-t.test('the program needs nothing but Node beside it', (t) => {
+t.test('the bundled program needs only Node', (t) => {
   const functions = readdirSync(projectFile('dist'))
     .filter((name) => name.endsWith('.cache'))
     .map((name) => name.replace(`.${process.arch}.cache`, '.js'));
@@ -195,7 +195,7 @@ function tellsItsParts(t: Test, root: string): void {
   t.equal(again.stdout, text, 'the same image gives the same bytes');
 }
 
-t.test('the image', needs('image'), async (t) => {
+t.test('the container image has no shell, and its program runs', needs('image'), async (t) => {
   const root = join(mkdtempSync(join(tmpdir(), 'image-')), 'root');
   t.teardown(() => {
     rmSync(dirname(root), { recursive: true });

@@ -49,7 +49,7 @@ function withComponents(path: string): ApiObject[] {
   return buildUncommented(join(DEPLOY, path));
 }
 
-t.test('every file is used by a kustomization or given to kubectl patch', (t) => {
+t.test('every file in deploy is used by a kustomization or named for kubectl patch', (t) => {
   const files = readdirSync(DEPLOY, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.yaml'))
     .map((entry) => relative(DEPLOY, join(entry.parentPath, entry.name)))
@@ -126,7 +126,7 @@ function hasKustomize(): boolean {
 
 const noKubectl = hasKustomize() ? {} : { skip: 'there is no kubectl of 1.24 or later' };
 
-t.test('kubectl makes the same of the folders', noKubectl, (t) => {
+t.test("kubectl kustomize renders the same as the test's kustomize", noKubectl, (t) => {
   const copy = join(t.testdir({}), 'deploy');
   cpSync(DEPLOY, copy, { recursive: true });
   const made = (path: string): unknown[] => loadAll(kubectl('kustomize', join(copy, path)));
@@ -142,12 +142,12 @@ t.test('kubectl makes the same of the folders', noKubectl, (t) => {
   t.end();
 });
 
-t.test('every field exists and has its type', async (t) => {
+t.test('every field of the manifests exists and has its type', async (t) => {
   const objects = [...overlay('base'), ...withComponents('overlays/kubeadm'), ...overlay('overlays/one-node')];
   for (const object of objects) t.same(await wrongFields(object), [], names([object]).join());
 });
 
-t.test('a field that does not exist is found, however deep it is', async (t) => {
+t.test('the check of manifests finds an unknown field at any depth', async (t) => {
   const daemonSet = only(overlay('base'), 'DaemonSet');
   const container = { name: 'kube-proxy', livenessProbe: { httpGet: { prot: 'healthz' } } };
   const spec = { hostNetwork: 'yes', containers: [container] };
@@ -161,7 +161,7 @@ t.test('a field that does not exist is found, however deep it is', async (t) => 
   ]);
 });
 
-t.test('the rights are those that are asked for, no fewer and no more', async (t) => {
+t.test('the ClusterRole grants exactly the permissions that the proxy uses', async (t) => {
   const rules = items(only(overlay('base'), 'ClusterRole')['rules']);
   const asked = new Set<string>();
   const forbidden: string[] = [];
@@ -194,7 +194,7 @@ t.test('the rights are those that are asked for, no fewer and no more', async (t
   t.same(granted.sort(), [...asked].sort());
 });
 
-t.test('the rights are for the ServiceAccount of the pods', (t) => {
+t.test('the ClusterRole is bound to the ServiceAccount of the pods', (t) => {
   const objects = overlay('base');
   const binding = only(objects, 'ClusterRoleBinding');
   t.match(binding, { roleRef: { kind: 'ClusterRole', name: 'pointsman' } });
@@ -235,7 +235,7 @@ t.test("CF-53: kubeadm's DaemonSet with another image, fewer privileges and addi
   t.end();
 });
 
-t.test('probes: ready within a second of being so, and restarted only for want of life', (t) => {
+t.test('probes make the pod ready within a second, and restart it only when it does not live', (t) => {
   const [container = {}] = items(podSpec(only(overlay('base'), 'DaemonSet'))['containers']);
   t.match(container['readinessProbe'], { httpGet: { path: '/healthz' }, periodSeconds: 1 });
   t.match(container['livenessProbe'], { httpGet: { path: '/livez' } });
@@ -244,7 +244,7 @@ t.test('probes: ready within a second of being so, and restarted only for want o
   t.end();
 });
 
-t.test('another set of labels and other nodes where both run', (t) => {
+t.test('overlays/one-node separates pointsman from kube-proxy by labels and nodes', (t) => {
   const daemonSet = only(overlay('overlays/one-node'), 'DaemonSet');
   const labels = { 'k8s-app': 'pointsman' };
   t.match(daemonSet, { spec: { selector: { matchLabels: labels }, template: { metadata: { labels } } } });
@@ -259,7 +259,7 @@ t.test('another set of labels and other nodes where both run', (t) => {
   t.end();
 });
 
-t.test('all privileges are for the init container, also over a DaemonSet that had them', async (t) => {
+t.test('only the init container is privileged, also over a DaemonSet that was', async (t) => {
   const daemonSet = merge(KUBEADM_DAEMON_SET, only(overlay('overlays/kubeadm'), 'DaemonSet'));
   t.same(await wrongFields(daemonSet), []);
   const pod = podSpec(daemonSet);
@@ -278,7 +278,7 @@ t.test('all privileges are for the init container, also over a DaemonSet that ha
   });
 });
 
-t.test('the component privileged: one container that has them all', async (t) => {
+t.test('the component privileged has one container with all privileges', async (t) => {
   const daemonSet = only(withComponents('overlays/kubeadm'), 'DaemonSet');
   t.same(await wrongFields(daemonSet), []);
   const pod = podSpec(daemonSet);
@@ -290,7 +290,7 @@ t.test('the component privileged: one container that has them all', async (t) =>
   });
 });
 
-t.test('the component secured: flags that go together, and whom they let in', (t) => {
+t.test('the component secured sets flags that fit, and permissions for its clients', (t) => {
   const objects = withComponents('overlays/kubeadm');
   const [plain] = items(podSpec(only(overlay('overlays/kubeadm'), 'DaemonSet'))['containers']);
   const [container] = items(podSpec(only(objects, 'DaemonSet'))['containers']);

@@ -36,7 +36,7 @@ t.test('Each alert is tested with series that fire it and with series that do no
   t.end();
 });
 
-t.test('Rules and dashboards name metrics that docs/metrics.md has, and recorded ones', (t) => {
+t.test('Rules and dashboards name metrics in docs/metrics.md, and recording rules', (t) => {
   const pages = ['metrics', 'telemetry'].map((name) => readFileSync(projectFile(`docs/${name}.md`), 'utf8')).join('');
   const documented = new Set([...pages.matchAll(/`([a-z0-9_]+)`/g)].map(([, name]) => name));
   const recorded = new Set(RULES.flatMap(({ record }) => record ?? []));

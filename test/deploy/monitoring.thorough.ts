@@ -43,14 +43,14 @@ function triggered(object: Manifest): Manifest {
   return { ...object, metadata: { ...(object['metadata'] as object), annotations } };
 }
 
-t.test('promtool accepts the rules, and each fires when it should', { skip: withoutPrometheus }, (t) => {
+t.test('promtool accepts the rules, and each alert fires when it should', { skip: withoutPrometheus }, (t) => {
   execFileSync(promtool(), ['check', 'rules', join(ALERTS, 'rules.yaml')]);
   execFileSync(promtool(), ['test', 'rules', join(ALERTS, 'rules.test.yaml')]);
   t.pass('promtool found nothing wrong');
   t.end();
 });
 
-t.test('Every query of the dashboards has an answer', { skip: withoutPrometheus }, async (t) => {
+t.test('every query of the dashboards has an answer', { skip: withoutPrometheus }, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const cluster = await ControlPlane.start(t, lab);

@@ -56,7 +56,7 @@ t.before(() => {
   symlinkSync(process.execPath, join(bin, 'node'));
 });
 
-t.test('the npm package runs where nothing can be compiled', (t) => {
+t.test('the npm package runs on a machine without a compiler', (t) => {
   const project = join(folder, 'project');
   const { files, bundleDependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
   const paths = files.filter((path) => !path.startsWith('!') && path !== 'prebuilds');
@@ -115,7 +115,7 @@ t.test('the npm package runs where nothing can be compiled', (t) => {
   t.end();
 });
 
-t.test('where the prebuilt addon does not load, one is compiled', (t) => {
+t.test('the npm package compiles the addon if the prebuilt one does not load', (t) => {
   const script = join(installed, 'bundle/install.sh');
   const reported = join(folder, 'told');
   const compiler = (end: string): void => {

@@ -52,7 +52,7 @@ function unpack(layoutArchive: string, folder: string): string {
 
 const reason = missing();
 t.test(
-  'a release made twice has the same checksums, and its image runs',
+  'a release is reproducible: the same checksums twice, and its image runs',
   reason === null ? {} : { skip: reason },
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'releases-'));

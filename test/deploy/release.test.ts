@@ -40,7 +40,7 @@ const release = Object.assign({}, ...modules) as Release;
 const SECONDS = 1_700_000_000;
 const digest = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
-t.test('an archive of a release is what tar reads, and the same for the same files', (t) => {
+t.test('release archives are readable by tar, and identical for the same files', (t) => {
   const folder = t.testdir({ from: { [`${'long-'.repeat(30)}name`]: 'text', program: '#!', empty: '' } });
   const from = join(folder, 'from');
   mkdirSync(join(from, 'tmp'), { mode: 0o700 });
@@ -65,7 +65,7 @@ t.test('an archive of a release is what tar reads, and the same for the same fil
   t.end();
 });
 
-t.test('an image layout: each blob has its digest, each image its start, and the index both architectures', (t) => {
+t.test('image layout: each blob has its digest, each image its start command, the index both architectures', (t) => {
   const images = ['amd64', 'arm64'].map((arch) => ({ arch, layer: release.tar([], SECONDS + arch.length) }));
   const start = release.startOf(projectFile('Dockerfile'));
   t.same(start, { Env: ['PATH=/usr/local/bin:/usr/sbin:/usr/bin'], Entrypoint: ['pointsman'] });
@@ -111,7 +111,7 @@ t.test('an image layout: each blob has its digest, each image its start, and the
   t.end();
 });
 
-t.test('release notes are the section of the version', (t) => {
+t.test('release notes are the section of the version in the changelog', (t) => {
   const changelog = '# Changelog\n\n## 1.1.0 - unreleased\n\n### Added\n\n- new\n\n## 1.0.0 - 2026-01-01\n\n- old\n';
   t.equal(release.releaseNotes(changelog, '1.1.0'), '### Added\n\n- new\n');
   const digest = 'a'.repeat(64);
@@ -131,7 +131,7 @@ t.test('release notes are the section of the version', (t) => {
   t.end();
 });
 
-t.test('SPDX has the parts of CycloneDX', (t) => {
+t.test('the SPDX document has the components of the CycloneDX document', (t) => {
   const part = { name: 'libc6', version: '2.36', purl: 'pkg:deb/debian/libc6@2.36?arch=amd64' };
   const library = {
     group: '@a',
@@ -157,7 +157,7 @@ t.test('SPDX has the parts of CycloneDX', (t) => {
   t.end();
 });
 
-t.test('checksums, provenance and signatures hold for what was released, and for nothing else', (t) => {
+t.test('checksums, provenance and signatures verify the released files, and no others', (t) => {
   const folder = t.testdir({ key: {} });
   const files = new Map([['a/file', Buffer.from('content')]]);
   const about = { builder: 'urn:b', commit: 'c', version: '1', tools: {}, parameters: {}, dependencies: [] };
@@ -224,7 +224,7 @@ t.test('checksums, provenance and signatures hold for what was released, and for
   t.end();
 });
 
-t.test('workflows name the actions of others by full commits', (t) => {
+t.test('GitHub workflows pin actions by full commits', (t) => {
   const folder = projectFile('.github/workflows');
   for (const name of readdirSync(folder)) {
     const uses = [...readFileSync(join(folder, name), 'utf8').matchAll(/\buses: *(\S+)/g)].map(([, each = '']) => each);

@@ -81,7 +81,7 @@ const ROUTES = {
   ],
 };
 
-t.test('Flannel with VXLAN: the overlay network that is not External, and the endpoint source_vip', async (t) => {
+t.test('Windows, Flannel with VXLAN: the overlay network that is not External, endpoint source_vip', async (t) => {
   const config = configOf('windows-flannel');
   for (const name of ['flannel.4096', 'vxlan0']) {
     const one = new PluginNode(['External', { Type: 'Overlay' }], ['nat', { Type: 'NAT' }], [name, ROUTES]);
@@ -94,21 +94,21 @@ t.test('Flannel with VXLAN: the overlay network that is not External, and the en
   }
 });
 
-t.test('Calico with VXLAN: its network, and the endpoint Calico_ep', async (t) => {
+t.test('Windows, Calico with VXLAN: its network, and the endpoint Calico_ep', async (t) => {
   const one = new PluginNode(['External', { Type: 'Overlay' }], ['Calico', ROUTES]);
   one.addEndpoint('Calico_ep', '10.0.0.66');
   t.match(await one.sync(configOf('windows-calico')), { SourceVIP: '10.0.0.66', Flags: 1 });
   t.same(one.provider('10.0.1.1'), { ProviderAddress: '192.168.0.3' });
 });
 
-t.test('EKS: a network whose name differs from node to node, and no source', async (t) => {
+t.test('Windows, EKS: a network whose name differs by node, and no source VIP', async (t) => {
   const one = new PluginNode(['nat', { Type: 'NAT' }], ['vpcbr8f3a', { Type: 'L2Bridge' }]);
   const loadBalancer = await one.sync(configOf('windows-eks'));
   t.match(loadBalancer, { FrontendVIPs: ['10.96.0.10'] });
   t.equal(loadBalancer?.SourceVIP, undefined);
 });
 
-t.test('of several networks that fit none is taken', async (t) => {
+t.test('Windows: of several networks that match none is used', async (t) => {
   const one = new PluginNode(['vpcbr1', {}], ['vpcbr2', {}]);
   await t.rejects(
     one.sync(configOf('windows-eks')),

@@ -21,11 +21,11 @@ const pod = podSpec(only('DaemonSet'));
 const [container = {}] = items(pod['containers']);
 const command = (container['command'] as readonly string[]).map((word) => word.replace('$(NODE_NAME)', 'win-1'));
 
-t.test('every field exists and has its type', async (t) => {
+t.test('every field of the Windows manifests exists and has its type', async (t) => {
   for (const object of OBJECTS) t.same(await wrongFields(object), []);
 });
 
-t.test('on one node', (t) => {
+t.test('overlays/one-windows-node runs on labelled Windows nodes only', (t) => {
   const [daemonSet, ...others] = build(projectFile('deploy/overlays/one-windows-node')).reverse();
   t.same(podSpec(daemonSet ?? {}), {
     ...pod,
@@ -35,7 +35,7 @@ t.test('on one node', (t) => {
   t.end();
 });
 
-t.test('a process of the node itself, with the rights that HNS asks for, on Windows nodes', (t) => {
+t.test('the Windows pod is a HostProcess container as SYSTEM, on Windows nodes', (t) => {
   t.match(pod, {
     securityContext: { windowsOptions: { hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM' } },
     hostNetwork: true,
@@ -65,7 +65,7 @@ t.test('the Windows image has what the pod’s command starts', (t) => {
   t.end();
 });
 
-t.test('the Windows configuration has effect, at the ports that the probes ask', (t) => {
+t.test('the Windows configuration has effect, and serves the ports of the probes', (t) => {
   const [, , flag = '', ...flags] = command;
   const path = flag.replace('--config=', '');
   const data = fieldsOf(only('ConfigMap')['data']);

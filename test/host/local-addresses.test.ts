@@ -4,7 +4,7 @@ import { parseAddress } from '../../src/base/ip.js';
 import { interfaceMac, localAddresses } from '../../src/host/local-addresses.js';
 import { address } from '../support/rows.js';
 
-t.test('every address of the machine, and the link address that it has', (t) => {
+t.test('the addresses of the host are listed, with their MAC addresses', (t) => {
   const entries = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const macs = new Map(entries.map((entry) => [parseAddress(entry.address), entry.mac]));
   t.same(new Set(localAddresses()), new Set(macs.keys()));

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import t from 'tap';
 import { hasStandardError, LogFile, logFilePath } from '../../src/host/windows/log-file.js';
 
-t.test('lines are in the file at once, and an older file is kept', (t) => {
+t.test('the log file has lines at once, and an older file is kept', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-log-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -24,7 +24,7 @@ t.test('lines are in the file at once, and an older file is kept', (t) => {
   t.end();
 });
 
-t.test('where it is, and for whom', (t) => {
+t.test('the log file is used without standard error, in ProgramData', (t) => {
   t.equal(logFilePath({ ProgramData: '/data' }), '/data/pointsman/pointsman.log');
   t.ok(hasStandardError());
   t.notOk(hasStandardError(new Writable()));

@@ -21,7 +21,7 @@ async function held(claim: Promise<Claim | null>): Promise<() => Promise<void>> 
   return found.release;
 }
 
-t.test('one claim is held at a time, and says whose it is', async (t) => {
+t.test('a network namespace is claimed by one process, which names itself', async (t) => {
   const release = await held(claim('the first'));
   t.same(await claim('the second'), { type: 'taken', who: 'the first' });
   await release();
@@ -29,7 +29,7 @@ t.test('one claim is held at a time, and says whose it is', async (t) => {
   await again();
 });
 
-t.test('a name that another user has keeps no proxy from its rules', async (t) => {
+t.test('a claim by another user is unknown, and does not stop the proxy', async (t) => {
   const release = await held(claim('a stranger'));
   const user = (process.getuid?.() ?? 0) + 1000;
   t.match(await claim('ours', () => user), {
@@ -48,7 +48,7 @@ t.test("the answer of the network's owner is reduced to one short line", async (
   await release();
 });
 
-t.test('a client that stays does not keep the claim from its end', async (t) => {
+t.test('a connected client does not delay the release of the claim', async (t) => {
   const release = await held(claim('ours'));
   const client = connect({ path: `\0${NAME}`, allowHalfOpen: true });
   client.on('error', () => undefined);
@@ -58,7 +58,7 @@ t.test('a client that stays does not keep the claim from its end', async (t) => 
   t.pass();
 });
 
-t.test('where nobody listens and nobody may, it is unknown who has the network', async (t) => {
+t.test('a claim that can be neither made nor asked is unknown', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'claim-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });

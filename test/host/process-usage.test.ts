@@ -10,7 +10,7 @@ Max address space         unlimited            unlimited            bytes
   'net/netstat': 'TcpExt: InOctets\nTcpExt: 1\nIpExt: InNoRoutes InOctets OutOctets\nIpExt: 0 500 600\n',
 };
 
-t.test('process usage by /proc, and the fields that it may lack', (t) => {
+t.test('process usage is read from /proc, where fields may be missing', (t) => {
   const { openFiles, ...usage } = processUsage((name) => FILES[name] ?? '');
   t.ok(openFiles > 0);
   t.same(usage, { virtualMemory: 23, virtualMemoryLimit: -1, openFilesLimit: 1024, received: 500, sent: 600 });

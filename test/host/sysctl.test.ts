@@ -71,7 +71,7 @@ function shown(settings: ConntrackSettings, cores: number): string[] {
   );
 }
 
-t.test('nf_conntrack_max and the hash size', (t) => {
+t.test('nf_conntrack_max follows cores and minimum, and the hash size follows it', (t) => {
   const cases: readonly [string, number, number, number, number | null][] = [
     ['scaled by cores', 32_768, 131_072, 8, 262_144],
     ['at least min', 32_768, 131_072, 2, 131_072],
@@ -88,7 +88,7 @@ t.test('nf_conntrack_max and the hash size', (t) => {
   t.end();
 });
 
-t.test('timeouts in whole seconds, be_liberal only ever switched on', (t) => {
+t.test('conntrack timeouts are whole seconds, and be_liberal is only switched on', (t) => {
   t.same(shown(NOTHING, 4), []);
   t.same(shown(DEFAULTS, 4), [
     'nf_conntrack_max = 131072',
@@ -104,7 +104,7 @@ t.test('timeouts in whole seconds, be_liberal only ever switched on', (t) => {
   t.end();
 });
 
-t.test('only what differs is written, in order', async (t) => {
+t.test('only sysctls that differ are written, in order', async (t) => {
   const files = new MemoryFiles({
     [`${NF}/nf_conntrack_max`]: '65536\n',
     [HASH_SIZE]: '16384\n',
@@ -129,14 +129,14 @@ t.test('only what differs is written, in order', async (t) => {
   t.equal(files.writes.length, 3);
 });
 
-t.test('a larger hash table stays, a larger maximum does not', async (t) => {
+t.test('a larger conntrack hash table stays, a larger maximum does not', async (t) => {
   const files = new MemoryFiles({ [`${NF}/nf_conntrack_max`]: '999999\n', [HASH_SIZE]: '262144\n' });
   const { problems } = await applyKernelValues(conntrackValues({ ...NOTHING, maxPerCore: 1000, min: 4000 }, 2), files);
   t.same(files.writes, [`${NF}/nf_conntrack_max 4000`]);
   t.same(problems, []);
 });
 
-t.test('a read-only kernel that is already right is no problem', async (t) => {
+t.test('a read-only sysctl that is already right is no problem', async (t) => {
   const files = new MemoryFiles({ [`${NF}/nf_conntrack_udp_timeout`]: '30\n' });
   files.readOnly.add(`${NF}/nf_conntrack_udp_timeout`);
   t.same(await applyKernelValues(conntrackValues({ ...NOTHING, udpMs: 30_000 }, 1), files), {
@@ -145,7 +145,7 @@ t.test('a read-only kernel that is already right is no problem', async (t) => {
   });
 });
 
-t.test('failures are told apart and keep no other value from being written', async (t) => {
+t.test('each sysctl that cannot be written is reported, and the others are written', async (t) => {
   const files = new MemoryFiles({
     [`${NF}/nf_conntrack_max`]: '65536\n',
     [HASH_SIZE]: '16384\n',
@@ -180,13 +180,13 @@ t.test('failures are told apart and keep no other value from being written', asy
   ]);
 });
 
-t.test('a sysctl that is not a number is overwritten', async (t) => {
+t.test('a sysctl whose content is no number is overwritten', async (t) => {
   const files = new MemoryFiles({ [`${NF}/nf_conntrack_udp_timeout`]: '' });
   await applyKernelValues(conntrackValues({ ...NOTHING, udpMs: 30_000 }, 1), files);
   t.same(files.writes, [`${NF}/nf_conntrack_udp_timeout 30`]);
 });
 
-t.test('oom_score_adj', async (t) => {
+t.test('oom_score_adj is written', async (t) => {
   const files = new MemoryFiles({ '/proc/self/oom_score_adj': '0\n' });
   t.equal(await applyOomScoreAdj(-999, files), null);
   t.same(files.writes, ['/proc/self/oom_score_adj -999']);
@@ -200,14 +200,14 @@ t.test('oom_score_adj', async (t) => {
   t.equal(problem?.found, '0');
 });
 
-t.test('ST-45: whether conntrack is liberal', async (t) => {
+t.test('ST-45: nf_conntrack_tcp_be_liberal is read', async (t) => {
   const path = `${NF}/nf_conntrack_tcp_be_liberal`;
   t.equal(await isTcpBeLiberal(new MemoryFiles({ [path]: '1\n' })), true);
   t.equal(await isTcpBeLiberal(new MemoryFiles({ [path]: '0\n' })), false);
   t.equal(await isTcpBeLiberal(new MemoryFiles({})), false);
 });
 
-t.test('the kernel’s own files', async (t) => {
+t.test("kernel values are read and written in the kernel's own files", async (t) => {
   const found = await KERNEL_FILES.read('/proc/self/oom_score_adj');
   t.match(found.trim(), /^-?\d+$/);
   // Writing back what is there changes nothing and needs no right.
@@ -216,7 +216,7 @@ t.test('the kernel’s own files', async (t) => {
   await t.rejects(KERNEL_FILES.write('/proc/sys/net/netfilter/no_such_value', '1'), { code: 'ENOENT' });
 });
 
-t.test('ST-44: loopback is opened after everything else, and only where it is asked for', (t) => {
+t.test('ST-44: route_localnet is written after all other sysctls, and only if configured', (t) => {
   const settings = { ...NOTHING, udpMs: 30_000 };
   const udp = { path: `${NF}/nf_conntrack_udp_timeout`, value: 30, match: 'equal' } as const;
   const sysctls = [{ name: 'net.ipv4.ip_forward', value: 1, stays: true }] as const;
@@ -250,7 +250,7 @@ t.test('repeated reads of conntrack sysctls count the cores once', (t) => {
   t.end();
 });
 
-t.test('ST-46: a sysctl that only some kernels are asked for', (t) => {
+t.test('ST-46: conn_reuse_mode is set on the kernels that need it', (t) => {
   const sysctl = { name: 'net.ipv4.vs.conn_reuse_mode', value: 0, kernels: { from: [4, 1], before: [5, 9] } } as const;
   const value = { path: '/proc/sys/net/ipv4/vs/conn_reuse_mode', value: 0, match: 'equal' };
   for (const release of ['4.1.0', '4.19.0-26-amd64', '5.8.18', '5.4-rc1'])
@@ -260,7 +260,7 @@ t.test('ST-46: a sysctl that only some kernels are asked for', (t) => {
   t.end();
 });
 
-t.test('sysctls that would be set are found without setting them', async (t) => {
+t.test('sysctls that would be set are listed without setting them', async (t) => {
   const path = '/proc/self/oom_score_adj';
   const before = await KERNEL_FILES.read(path);
   const found = before.trim();
@@ -270,7 +270,7 @@ t.test('sysctls that would be set are found without setting them', async (t) => 
   t.equal(await KERNEL_FILES.read(path), before);
 });
 
-t.test('interfaces are known by name, those without addresses too', async (t) => {
+t.test('interface names include those without addresses', async (t) => {
   const names = await LINUX_HOST.interfaceNames();
   t.ok(names.includes('lo'), names.join());
 });

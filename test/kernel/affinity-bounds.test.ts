@@ -26,7 +26,7 @@ async function elementCount(lab: Lab, map: string): Promise<number> {
   return listed.stdout.match(/expires/g)?.length ?? 0;
 }
 
-t.test('a crowd of one Service takes no client from the endpoints of another', onlyNftables, async (t) => {
+t.test('a crowd of clients of one Service moves no client of another', onlyNftables, async (t) => {
   const lab = await laboratory(t);
   const crowded = dualStack('crowded', {
     number: 42,
@@ -70,7 +70,7 @@ t.test('a crowd of one Service takes no client from the endpoints of another', o
   t.ok(Number(sample?.[1]) >= 50, `the metric: ${sample?.[0] ?? 'none'}`);
 });
 
-t.test('--session-affinity-ipv6-prefix: a network is one client', onlyNftables, async (t) => {
+t.test('--session-affinity-ipv6-prefix treats an IPv6 network as one client', onlyNftables, async (t) => {
   const lab = await laboratory(t);
   await Proxy.start(t, lab, { objects: sticky(LONG), flags: ['--session-affinity-ipv6-prefix=64'] });
   const networks = Array.from({ length: 12 }, (_, index) => `2001:db8:205:${index + 1}::`);
@@ -156,7 +156,7 @@ function fullSyncs(lab: Lab): Promise<string> {
   });
 }
 
-t.test('Services of every kind come and go, and nothing of them stays', onlyNftables, async (t) => {
+t.test('Services of every kind come and go, and leave nothing in the kernel', onlyNftables, async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, {
     objects: sticky(LONG),

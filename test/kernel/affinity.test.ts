@@ -60,7 +60,7 @@ t.test('a client keeps its endpoint whichever frontend of the Service port it us
 
 const LEAVING = ['pod-a', 'remote-a', 'pod-b', 'remote-b'] as const;
 
-t.test('clients whose endpoint is removed move at once, others stay', async (t) => {
+t.test('clients whose endpoint is removed move at once, others keep theirs', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
@@ -87,7 +87,7 @@ t.test('clients whose endpoint is removed move at once, others stay', async (t) 
   t.same(after, expected, 'nobody moves when endpoints come');
 });
 
-t.test('removal under traffic', async (t) => {
+t.test('affinity: removal of an endpoint under traffic', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   // No pod that is an endpoint: a client that is remembered as its own endpoint has no way out of hairpin while that one is removed.
@@ -116,7 +116,7 @@ t.test('removal under traffic', async (t) => {
   }
 });
 
-t.test('expiry and refresh', async (t) => {
+t.test('affinity: expiry and refresh', async (t) => {
   const lab = await laboratory(t);
   // Longer than the ten seconds that ip_vs remembers a connection which was reset: it looks again a minute later where it has some when the time is over.
   const seconds = underEmulation(15, patience(3000) / 1000);
@@ -157,7 +157,7 @@ t.test('expiry and refresh', async (t) => {
   });
 });
 
-t.test('switched off, on, and to another timeout', async (t) => {
+t.test('affinity is switched off, on, and to another timeout', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
@@ -177,7 +177,7 @@ t.test('switched off, on, and to another timeout', async (t) => {
   for (const name of await answers()) t.match(name, /\+/, 'off again');
 });
 
-t.test('with policy Local, endpoints of the host network, and terminating ones', async (t) => {
+t.test('affinity with policy Local, host network endpoints and terminating ones', async (t) => {
   const lab = await laboratory(t);
   const loadBalancer = endpoint(IPV4.loadBalancerIP(3), 80);
   const local = (endpoints: readonly (PodEndpoint | (typeof PODS)[number])[]) =>
@@ -238,7 +238,7 @@ const POLICIES = [
 const KINDS = ['LoadBalancer', 'NodePort'] as const;
 const INSIDE: readonly string[] = ['pod-b', 'node'];
 
-t.test('a client keeps its endpoint where two lists have it', whereShared, async (t) => {
+t.test('a client keeps its endpoint across frontends with different endpoint lists', whereShared, async (t) => {
   const lab = await laboratory(t);
   const services = POLICIES.flatMap((policies) => KINDS.map((type) => ({ policies, type })));
   const named = (index: number): { readonly number: number; readonly nodePort: number } => ({
@@ -286,7 +286,7 @@ t.test('a client keeps its endpoint where two lists have it', whereShared, async
   t.match(await lab.ruleset(), rules, 'nft lists it');
 });
 
-t.test('SV-23: an endpoint that is in one list only is kept by that alone', whereShared, async (t) => {
+t.test('SV-23: an affinity endpoint in one list only is kept for that list', whereShared, async (t) => {
   const lab = await laboratory(t);
   const objects = (endpoints: Parameters<typeof sticky>[1]): Manifest[] =>
     sticky(LONG, { ports: [{ port: 80, nodePort: 30001 }], externalTrafficPolicy: 'Local', ...endpoints });
@@ -317,7 +317,7 @@ t.test('SV-23: an endpoint that is in one list only is kept by that alone', wher
   }
 });
 
-t.test('E-72: the external policy is switched under affinity', async (t) => {
+t.test('E-72: a switch of the external policy under affinity', async (t) => {
   const lab = await laboratory(t);
   const loadBalancer = endpoint(IPV4.loadBalancerIP(3), 80);
   const senders = [{ from: 'client' }, { from: 'blocked' }, { from: 'remote-node' }] as const;
@@ -379,7 +379,7 @@ t.test('UDP clients that keep their source port move as well', async (t) => {
 // Elsewhere clients are remembered where the endpoint is drawn, which happens once a connection.
 const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'a rule of mode nftables' };
 
-t.test('a client that keeps asking a silent endpoint on the node is not remembered again', onlyNftables, async (t) => {
+t.test('a client that keeps asking a silent local endpoint is not remembered again', onlyNftables, async (t) => {
   const lab = await Lab.start(t);
   // Nothing listens there, so the flow stays without an answer and every packet of it is one of a new connection.
   await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: [{ pod: 'node' }] }) });

@@ -58,7 +58,7 @@ function counted(outcomes: readonly Outcome[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-t.test('connections follow weights', async (t) => {
+t.test('connections follow the weights of endpoints', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
@@ -113,7 +113,7 @@ async function lasting(connections: readonly Connection[], lab: Lab): Promise<nu
   return after.filter((name, index) => name !== '' && name === before[index]).length;
 }
 
-t.test('with all state of connections thrown away, hashed ones go on', onlyNftables, async (t) => {
+t.test('connections to hashed Services survive the loss of all conntrack state', onlyNftables, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const count = usually(20, 100);
@@ -130,7 +130,7 @@ t.test('with all state of connections thrown away, hashed ones go on', onlyNftab
   }
 });
 
-t.test('a hashed client keeps its endpoint, and another process finds the same one', withHashing, async (t) => {
+t.test('a hashed client keeps its endpoint, also after a restart of the proxy', withHashing, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const objects = equal(PODS, { 'pointsman.dev/balance': 'hash=address' });
@@ -163,7 +163,7 @@ t.test('a hashed client keeps its endpoint, and another process finds the same o
   );
 });
 
-t.test('connections spill over to zones with room', async (t) => {
+t.test('connections spill over to zones with free capacity', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...PODS, 'pod-c'], [[80, 'TCP']]);
   // One endpoint in this zone, and four in others: of a third of all clients a fifth of all connections can stay.
@@ -225,7 +225,7 @@ for (const { counts, same, stays } of [
   { counts: { a: 1, b: 2, c: 7 }, same: 3.33, stays: 0.63 },
   { counts: { a: 4, b: 3, c: 3 }, same: 1.11, stays: 0.93 },
 ])
-  t.test(`clients in three zones with ${Object.values(counts).join(', ')} endpoints`, async (t) => {
+  t.test(`zone spill-over for clients in three zones with ${Object.values(counts).join(', ')} endpoints`, async (t) => {
     const lab = await Lab.start(t);
     const slices = await zonedEndpoints(lab, counts);
     const [service, preferring] = [{ 'pointsman.dev/zone': 'spill' }, {}].map((annotations) =>
@@ -264,7 +264,7 @@ for (const { counts, same, stays } of [
     t.equal(kept, 1);
   });
 
-t.test('an endpoint that becomes ready starts slowly', async (t) => {
+t.test('an endpoint that becomes ready gets its connections gradually', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const asks = (pods: readonly Pod[]): Manifest[] => equal(pods, { 'pointsman.dev/slow-start': '20s' });

@@ -10,7 +10,7 @@ import { PROGRAM } from '../support/program.js';
 
 const SECRET = 'token-of-the-environment-7f3a';
 
-t.test('an archive of a node', async (t) => {
+t.test('bugreport writes an archive of the node', async (t) => {
   const lab = await Lab.start(t);
   const objects = dualStack('empty', {
     number: 43,

@@ -84,7 +84,7 @@ async function failures(watches: readonly Watch[]): Promise<{ total: number; fai
   };
 }
 
-t.test('every endpoint gets its share', async (t) => {
+t.test('every endpoint gets its share of connections', async (t) => {
   const lab = await manyEndpoints(t);
   const proxy = await Proxy.start(t, lab);
   for (const count of underEmulation([3], usually([5, 3], [5, 9, 3]))) {
@@ -108,7 +108,7 @@ t.test('every endpoint gets its share', async (t) => {
 /** How many endpoints a Service has, one change after the other. */
 const SIZES = underEmulation([3, 20, 1], [2, 3, 5, 9, 4, 17, 20, 8, 2, 1, 6, 1]);
 
-t.test('growing and shrinking through the classes', async (t) => {
+t.test('Services grow and shrink through the size classes under traffic', async (t) => {
   const lab = await manyEndpoints(t);
   const passage = await Passage.watch(lab, [30001]);
   for (const affinitySeconds of [undefined, 3600]) {
@@ -142,7 +142,7 @@ t.test('growing and shrinking through the classes', async (t) => {
   }
 });
 
-t.test('TCP connections keep their endpoint while it serves, whatever the Service does', async (t) => {
+t.test('TCP connections keep their endpoint while it serves, through every change of the Service', async (t) => {
   const lab = await manyEndpoints(t);
   const proxy = await Proxy.start(t, lab, { objects: sized(1) });
   const connections = await Promise.all(FRONTENDS.map((traffic) => lab.open(traffic)));
@@ -156,7 +156,7 @@ t.test('TCP connections keep their endpoint while it serves, whatever the Servic
     t.match(await connection.exchange({ bytes: 30_000 }), { name: own, bytes: 30_000 }, 'E-64 large');
 });
 
-t.test('rolling replacement', async (t) => {
+t.test('a rolling replacement of endpoints under traffic loses no connection', async (t) => {
   const lab = await Lab.start(t);
   const olds = ['pod-a', 'remote-a'] as const;
   const news = ['pod-b', 'remote-b'] as const;
@@ -215,7 +215,7 @@ t.test('rolling replacement', async (t) => {
   await passage.complete(t, total);
 });
 
-t.test('many Services roll over all their endpoints', async (t) => {
+t.test('many Services replace all their endpoints under traffic', async (t) => {
   const lab = await Lab.start(t);
   const olds = ['pod-a', 'remote-a'] as const;
   const news = ['pod-b', 'remote-b'] as const;

@@ -12,7 +12,7 @@ import { Proxy } from '../support/lab/proxy.js';
 
 const PODS = ['pod-a', 'remote-a'] as const;
 
-t.test('a life with certificates that are asked for', async (t) => {
+t.test('a proxy requests, uses and renews its client certificate', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const rules = join(t.testdir({}), 'rules.json');

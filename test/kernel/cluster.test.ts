@@ -64,7 +64,7 @@ function clusterIPRows(number: number, pods: readonly (typeof PODS)[number][] | 
   }));
 }
 
-t.test('a life with a healthy API server', async (t) => {
+t.test('a proxy follows a healthy API server', async (t) => {
   const changes = join(t.testdir({}), 'changes.log');
   const { lab, plane, proxy } = await world(t, web(), {}, [`--change-log-path=${changes}`]);
   const get = (port: number, path: string): Promise<HttpAnswer> => lab.http('node', `http://127.0.0.1:${port}${path}`);
@@ -75,7 +75,7 @@ t.test('a life with a healthy API server', async (t) => {
   t.equal(requests['list services'], undefined);
   t.ok(openConnections <= 3, `${openConnections} connections`);
 
-  await t.test('changes are not held back', async (t) => {
+  await t.test('changes reach the kernel without delay', async (t) => {
     const times: number[] = [];
     for (let round = 0; round < 11; round++) {
       const pod = round % 2 === 0 ? 'remote-a' : 'pod-a';
@@ -106,7 +106,7 @@ t.test('a life with a healthy API server', async (t) => {
     t.ok(written.frontends.some(({ service }) => service === 'default/web'));
   });
 
-  await t.test('labels by which the server leaves objects out', async (t) => {
+  await t.test('objects that are excluded by label are not served', async (t) => {
     const [webService, ...webSlices] = web();
     if (webService === undefined) throw new Error('no Service');
     const labelled = (object: Manifest, label: string): Manifest => {
@@ -133,7 +133,7 @@ t.test('a life with a healthy API server', async (t) => {
     }
   });
 
-  await t.test('a node that is about to be removed', async (t) => {
+  await t.test('a Node that is about to be removed fails its health check', async (t) => {
     const plain = node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) });
     const taints = [{ key: 'ToBeDeletedByClusterAutoscaler', value: '1', effect: 'NoSchedule' }];
     for (const [manifest, status] of [
@@ -165,7 +165,7 @@ t.test('a life with a healthy API server', async (t) => {
     await proxy.apply(web());
   });
 
-  await t.test('what a scraper sees', async (t) => {
+  await t.test('metrics have the durations of syncs by family', async (t) => {
     t.match(await get(10249, '/proxyMode'), { status: 200, body: /^nftables$/ });
     const answer = await get(10249, '/metrics');
     const families = parseExposition('body' in answer ? answer.body : answer.error);
@@ -181,7 +181,7 @@ t.test('a life with a healthy API server', async (t) => {
   t.equal(await proxy.stop('SIGTERM'), 0, 'ends with watches open');
 });
 
-t.test('JSON, a client certificate, and a server without streamed lists', async (t) => {
+t.test('JSON, a client certificate and a server without streaming lists work', async (t) => {
   const { lab, plane, proxy } = await world(t, web(['pod-a']), {
     flags: ['--watch-list', 'invalid'],
     identity: 'certificate',
@@ -197,7 +197,7 @@ t.test('JSON, a client certificate, and a server without streamed lists', async 
   );
   t.ok((requests['list services'] ?? 0) > 0 && (requests['list endpointslices'] ?? 0) > 0, 'listed');
 
-  await t.test('started again while the API server is away', async (t) => {
+  await t.test('a restart while the API server is away changes no rule, and ends well once it is back', async (t) => {
     await plane.kill();
     await proxy.stop('SIGKILL');
     const ruleset = await lab.ruleset();
@@ -336,7 +336,7 @@ const OUTAGES: readonly Outage[] = [
   },
 ];
 
-t.test('an API server that is', { jobs: 3 }, async (t) => {
+t.test('the rules survive an API server that is', { jobs: 3 }, async (t) => {
   const outages = usually(OUTAGES.slice(0, 2), OUTAGES);
   await Promise.all(outages.map((outage) => t.test(outage.title, { buffered: true }, (t) => throughOutage(t, outage))));
 });

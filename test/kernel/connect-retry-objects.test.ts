@@ -105,7 +105,7 @@ async function agree(t: Test, lab: Lab, what: string): Promise<void> {
   t.equal(all.length, 2 * CLASSES.length, `${what}: and no others`);
 }
 
-t.test('in every other state flows last as the sysctls say, by the policies that the kernel lists', async (t) => {
+t.test("TCP flows beyond the attempt have the sysctls' timeouts, by the policies in the kernel", async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: CONFIG });
   await agree(t, lab, 'as they were');
@@ -130,47 +130,44 @@ async function datagrams(
   return line === undefined ? null : { seconds: Number(line.split(/\s+/)[2]), line };
 }
 
-t.test(
-  'UDP flows last as the sysctls say once they are a stream, and in all states where nothing is asked',
-  async (t) => {
-    const lab = await laboratory(t);
-    await setSysctls(lab, CHANGED);
-    await Proxy.start(t, lab, { objects: OBJECTS, config: CONFIG });
-    const open = (view: FamilyView, number: number): ReturnType<Lab['open']> =>
-      lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(number), 53), protocol: 'UDP' });
-    for (const view of FAMILY_VIEWS)
-      for (const number of [41, 42, 43]) {
-        const client = await open(view, number);
-        const stream = await eventually('a stream', async () => {
-          await client.exchange();
-          const found = await datagrams(lab, view, number);
-          return found?.line.includes('ASSURED') === true ? found : null;
-        });
-        t.ok(stream.seconds <= 2312 && stream.seconds > 2212, `${view.family} ${number}: stream: ${stream.seconds} s`);
-        await client.close();
-      }
-    await lab.output('node', ['conntrack', '-F']);
-    await silence(lab, 'remote-a');
-    for (const view of FAMILY_VIEWS)
-      for (const [number, least, most] of [
-        [41, 0, 2],
-        [42, 0, 5],
-        [43, 2111, 2211],
-      ] as const) {
-        const client = await open(view, number);
-        const unanswered = await eventually('an attempt', async () => {
-          await client.send();
-          return await datagrams(lab, view, number);
-        });
-        t.match(unanswered.line, /UNREPLIED/);
-        t.ok(
-          unanswered.seconds >= least && unanswered.seconds <= most,
-          `${view.family} ${number}: ${unanswered.seconds} s`,
-        );
-        await client.close();
-      }
-  },
-);
+t.test("UDP streams have the sysctls' timeouts, and all UDP flows of Services without retry times", async (t) => {
+  const lab = await laboratory(t);
+  await setSysctls(lab, CHANGED);
+  await Proxy.start(t, lab, { objects: OBJECTS, config: CONFIG });
+  const open = (view: FamilyView, number: number): ReturnType<Lab['open']> =>
+    lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(number), 53), protocol: 'UDP' });
+  for (const view of FAMILY_VIEWS)
+    for (const number of [41, 42, 43]) {
+      const client = await open(view, number);
+      const stream = await eventually('a stream', async () => {
+        await client.exchange();
+        const found = await datagrams(lab, view, number);
+        return found?.line.includes('ASSURED') === true ? found : null;
+      });
+      t.ok(stream.seconds <= 2312 && stream.seconds > 2212, `${view.family} ${number}: stream: ${stream.seconds} s`);
+      await client.close();
+    }
+  await lab.output('node', ['conntrack', '-F']);
+  await silence(lab, 'remote-a');
+  for (const view of FAMILY_VIEWS)
+    for (const [number, least, most] of [
+      [41, 0, 2],
+      [42, 0, 5],
+      [43, 2111, 2211],
+    ] as const) {
+      const client = await open(view, number);
+      const unanswered = await eventually('an attempt', async () => {
+        await client.send();
+        return await datagrams(lab, view, number);
+      });
+      t.match(unanswered.line, /UNREPLIED/);
+      t.ok(
+        unanswered.seconds >= least && unanswered.seconds <= most,
+        `${view.family} ${number}: ${unanswered.seconds} s`,
+      );
+      await client.close();
+    }
+});
 
 /** The transactions of the node, each the changes that it made. */
 class Monitor {
@@ -203,7 +200,7 @@ class Monitor {
   }
 }
 
-t.test('a restart changes nothing, and after sysctls have changed the objects with their rules', async (t) => {
+t.test('a restart keeps the timeout objects, and changed sysctls replace them with their rules', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: CONFIG });
   await proxy.consistent();

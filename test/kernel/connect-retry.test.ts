@@ -26,7 +26,7 @@ const GIVES_UP_MS = patience(90_000);
 
 const WEB = web(ENDPOINTS);
 
-t.test('attempts to endpoints that do not answer go to those that do', async (t) => {
+t.test('connection attempts to silent endpoints are retried on others', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
   const healthy = dualStack('healthy', { number: 42, ports: [{ port: 80 }], endpoints: ['remote-a', 'pod-b'] });
@@ -117,7 +117,7 @@ function ending(lab: Lab, view: FamilyView, state: string): Promise<string> {
   });
 }
 
-t.test('every other state of such a flow lasts as the sysctls say, also after these have changed', async (t) => {
+t.test("flows of retried Services have the sysctls' timeouts in all other states, also after changes", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['remote-a'], [[80, 'TCP']]);
   const objects = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['remote-a'] });
@@ -172,7 +172,7 @@ async function waits(lab: Lab, to: string, view: FamilyView): Promise<number> {
 }
 
 for (const flags of [[], ['--connect-retry=0', '--dns-retry=0']]) {
-  t.test(`attempts that go to no Service are as they were before: ${flags.join(' ')}`, async (t) => {
+  t.test(`connection attempts to no Service keep their timeout: ${flags.join(' ')}`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(['remote-a'], [[80, 'TCP']]);
     await silence(lab, 'remote-a');
@@ -189,7 +189,7 @@ for (const flags of [[], ['--connect-retry=0', '--dns-retry=0']]) {
   });
 }
 
-t.test('a resolver that asks again by the same socket is answered', async (t) => {
+t.test('a resolver that asks again by the same socket gets an answer', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...ENDPOINTS], [[53, 'UDP']]);
   const port = { port: 53, protocol: 'UDP' as const, nodePort: 30053 };
@@ -221,7 +221,7 @@ t.test('a resolver that asks again by the same socket is answered', async (t) =>
 
 const onlyNftables = MODE === 'nftables' ? {} : { skip: 'mode iptables remembers a client by its first packet' };
 
-t.test('a client that is remembered goes to another endpoint when its own stops answering', onlyNftables, async (t) => {
+t.test('an affinity client goes to another endpoint when its own stops answering', onlyNftables, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
   const spec = { number: 41, ports: [{ port: 80 }], affinitySeconds: 600, endpoints: [...ENDPOINTS] };

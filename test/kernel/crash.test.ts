@@ -96,7 +96,7 @@ const STORIES: readonly Story[] = [
 ];
 
 for (const { title, prepare, running, transactions, steady } of usually(STORIES.slice(-1), STORIES)) {
-  t.test(`killed during ${title}`, async (t) => {
+  t.test(`a process killed during ${title} is completed by the next one`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PEER_PODS, [
       [80, 'TCP'],

@@ -63,7 +63,7 @@ const LEAVING: readonly { readonly how: string; readonly endpoint: PodEndpoint |
   },
 ];
 
-t.test('attempts to an endpoint that does not answer go to another when it takes no new connections', async (t) => {
+t.test('attempts to a silent endpoint move to another when it gets no new connections', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['remote-b', 'remote-a'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: web(['remote-b', 'remote-a']) });
@@ -89,7 +89,7 @@ t.test('attempts to an endpoint that does not answer go to another when it takes
   for (const connection of lasting) await connection.close();
 });
 
-t.test('attempts to the last endpoint, which does not answer, are refused when it is removed', async (t) => {
+t.test('attempts to the last, silent endpoint are refused when it is removed', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['remote-b'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: web(['remote-b']) });

@@ -152,7 +152,7 @@ const redirected = (words: readonly string[]): readonly string[] => {
   return at < 0 ? words : words.slice(0, at);
 };
 
-t.test('Each program of the documentation is run here, or parsed only for a reason', (t) => {
+t.test('every program in the documentation is run by the test, or excused with a reason', (t) => {
   const unknown = WHOLE.filter(({ words: [program = ''] }) => !['pointsman', 'curl'].includes(program)).filter(
     (command) => !isParsedOnly(command),
   );
@@ -167,7 +167,7 @@ t.test('Each program of the documentation is run here, or parsed only for a reas
   t.end();
 });
 
-t.test('Commands of the documentation do what they are documented to do', async (t) => {
+t.test('commands in the documentation do what they are documented to do', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, flags: ['--service-telemetry'] });

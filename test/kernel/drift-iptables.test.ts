@@ -13,7 +13,7 @@ const NOTICED = '"external change to the table"';
 const REPAIRED = '"repaired what the kernel no longer held';
 
 for (const flavor of process.env[MODE_VARIABLE] === undefined ? (['nft', 'legacy'] as const) : [])
-  t.test(`flavour ${flavor}`, async (t) => {
+  t.test(`external changes of iptables rules are repaired, flavour ${flavor}`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
     const mode = `iptables-${flavor}` as const;

@@ -155,7 +155,7 @@ for (const [how, config, env] of [
   });
 }
 
-t.test('the whole ruleset flushed under traffic', async (t) => {
+t.test('the flushed ruleset is repaired under traffic', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK });
   const traffic = FAMILY_VIEWS.flatMap((view): Traffic[] => [
@@ -236,7 +236,7 @@ t.test('/healthz?verbose shows drift until it is repaired', async (t) => {
   await proxy.consistent();
 });
 
-t.test('others that write their own tables all the time cost nothing', async (t) => {
+t.test('constant changes of foreign tables cost nothing', async (t) => {
   const lab = await laboratory(t);
   const env = { POINTSMAN_TRACE_NATIVE: '1' };
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK, env });
@@ -268,7 +268,7 @@ t.test('repeated removal of the table is repaired, within limits', async (t) => 
   await proxy.consistent();
 });
 
-t.test('sysctls that others change are set again', async (t) => {
+t.test('sysctls that are changed externally are set again', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   const key = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
@@ -285,7 +285,7 @@ t.test('sysctls that others change are set again', async (t) => {
   }
 });
 
-t.test('sysctls are what they were before once the configuration does not ask for them', async (t) => {
+t.test('sysctls are restored once the configuration does not set them', async (t) => {
   const lab = await laboratory(t);
   const keys = ['tcp_be_liberal', 'udp_timeout', 'tcp_timeout_close_wait'].map(
     (key) => `net/netfilter/nf_conntrack_${key}`,

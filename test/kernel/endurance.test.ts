@@ -111,7 +111,7 @@ function median(values: readonly number[]): number {
   return [...values].sort((one, other) => one - other)[values.length >> 1] ?? 0;
 }
 
-t.test(`${SECONDS} s of random changes with faults`, async (t) => {
+t.test(`${SECONDS} s of random changes with faults end in the right state`, async (t) => {
   t.comment(`POINTSMAN_ENDURANCE_SEED=${SEED}`);
   const random = new SeededRandom(SEED);
   const lab = await Lab.start(t);

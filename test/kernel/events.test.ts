@@ -43,7 +43,7 @@ function web(name: string, number: number, nodePort: number, day: number): reado
   });
 }
 
-t.test('events of a life', async (t) => {
+t.test('Kubernetes events report start, conflicts and other findings', async (t) => {
   const { lab, plane, proxy } = await prepared(t);
   await proxy.write([...web('old', 41, 30001, 1), ...web('new', 42, 30002, 2)]);
   await proxy.restart();
@@ -99,7 +99,7 @@ t.test('events of a life', async (t) => {
   t.match(proxy.log, /conflict: IPv4 nodeport:30001/);
 });
 
-t.test('events that nobody takes', async (t) => {
+t.test('events that the API server does not accept are dropped', async (t) => {
   const { lab, plane, proxy } = await prepared(t);
   await plane.fault({ fault: { type: 'status', code: 403 }, resource: 'events', times: 1 });
   await plane.fault({ fault: { type: 'hang' }, resource: 'events' });
@@ -124,7 +124,7 @@ t.test('events that nobody takes', async (t) => {
   t.ok(performance.now() - startedAt < 20_000, 'what is under way is dropped at the end, not waited for');
 });
 
-t.test('EV-02, EV-03: an address that is taken, and bindAddressHardFail', async (t) => {
+t.test('EV-02, EV-03: an address in use is reported, and is fatal with bindAddressHardFail', async (t) => {
   for (const [port, reason] of [
     [10256, 'FailedToStartProxierHealthcheck'],
     [10249, 'FailedToStartMetricServer'],
@@ -143,7 +143,7 @@ t.test('EV-02, EV-03: an address that is taken, and bindAddressHardFail', async 
   }
 });
 
-t.test('rules that somebody else removed', async (t) => {
+t.test('rules that were removed externally give the event RulesRepaired', async (t) => {
   const { lab, plane, proxy } = await prepared(t);
   await proxy.write(web('web', 41, 30001, 1));
   await proxy.restart();

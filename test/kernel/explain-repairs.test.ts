@@ -11,7 +11,7 @@ const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80, targetPort: 8
 const CONFIG = { iptables: { syncPeriod: '1h' } };
 
 for (const flavor of process.env[MODE_VARIABLE] === undefined ? (['nft', 'legacy'] as const) : [])
-  t.test(`a chain that was emptied, flavour ${flavor}`, async (t) => {
+  t.test(`explain shows a chain that was emptied, and its repair, flavour ${flavor}`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
     const mode = `iptables-${flavor}` as const;

@@ -70,7 +70,7 @@ async function scene(
   return { cluster, at: { lab, proxy } };
 }
 
-t.test('from the start', async (t) => {
+t.test('table of faults: API server faults from the start are named', async (t) => {
   const hanging: ApiFault = {
     name: 'it hangs',
     make: freeze(true),
@@ -92,7 +92,7 @@ t.test('from the start', async (t) => {
     });
 });
 
-t.test('live', async (t) => {
+t.test('table of faults: API server faults of a running proxy are named', async (t) => {
   const { cluster, at } = await scene(t);
   at.proxy.launch();
   await at.proxy.ready();
@@ -108,7 +108,7 @@ t.test('live', async (t) => {
   });
 });
 
-t.test('a node name that the API server does not know', async (t) => {
+t.test('table of faults: a node name that the API server does not know is named', async (t) => {
   const { at } = await scene(t, { config: { hostnameOverride: 'node-9' } });
   at.proxy.launch();
   await named(

@@ -3,4 +3,5 @@
 import t from 'tap';
 import { flushedChain } from './flushed-chain.js';
 
-for (const mode of ['nftables', 'iptables-nft', 'iptables-legacy'] as const) t.test(mode, (t) => flushedChain(t, mode));
+for (const mode of ['nftables', 'iptables-nft', 'iptables-legacy'] as const)
+  t.test(`a flushed chain is repaired and named by status, ${mode}`, (t) => flushedChain(t, mode));

@@ -217,17 +217,17 @@ const FROM_THE_START: readonly Fault[] = [
   })),
 ];
 
-t.test('of a process that was well', async (t) => {
+t.test('table of faults: faults of a running proxy are named', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'remote-a'], [[8080, 'TCP']]);
   await laterFaults(t, { lab, proxy: await Proxy.start(t, lab, { objects: OBJECTS }) }, LATER);
 });
 
-t.test('from the start', async (t) => {
+t.test('table of faults: faults from the start are named', async (t) => {
   await faultsFromTheStart(t, OBJECTS, FROM_THE_START);
 });
 
-t.test('of what cannot start', async (t) => {
+t.test('table of faults: faults that prevent the start are named', async (t) => {
   const lab = await Lab.start(t);
   const at = { lab, proxy: await Proxy.prepare(t, lab) };
   await at.proxy.write(OBJECTS);

@@ -57,7 +57,7 @@ class Node {
   }
 }
 
-t.test('faults that are made while it runs', async (t) => {
+t.test('status, explain and /healthz name faults of a running proxy', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { objects: WEB });
   const machine = new Node(lab, proxy);
@@ -121,7 +121,7 @@ t.test('faults that are made while it runs', async (t) => {
   );
 });
 
-t.test('an address that others have: named, tried again, and its recovery is logged', async (t) => {
+t.test('an address in use is reported, retried, and its recovery is logged', async (t) => {
   const lab = await Lab.start(t);
   const taken = await lab.serve('node', '0.0.0.0:10249');
   const proxy = await Proxy.start(t, lab, { objects: WEB, config: { metricsBindAddress: '0.0.0.0:10249' } });
@@ -137,7 +137,7 @@ t.test('an address that others have: named, tried again, and its recovery is log
   t.match(proxy.log, /cannot serve metrics on 0\.0\.0\.0 port 10249[^]*"serving metrics"/);
 });
 
-t.test('a Node whose pods are elsewhere, and node ports without an address', async (t) => {
+t.test('a Node with other pod CIDRs, and node ports without an address, are reported', async (t) => {
   const lab = await Lab.start(t);
   const config = { nodePortAddresses: ['172.30.0.0/16', 'fd00:172::/32'] };
   const own = node(NODE_NAME, { addresses: Object.values(ADDRESSES.node), podCIDRs: ['10.99.1.0/24'] });

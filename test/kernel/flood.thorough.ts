@@ -48,7 +48,7 @@ function usage(pid: number): Usage {
   };
 }
 
-t.test('a flood', async (t) => {
+t.test('a flood of connections', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const plane = await ControlPlane.start(t, lab);

@@ -129,7 +129,7 @@ async function given(lab: Lab): Promise<string> {
 }
 
 for (const flags of [[], ['--connect-retry=0']]) {
-  t.test(`flows of TCP last as the sysctls say: ${flags.join(' ')}`, async (t) => {
+  t.test(`TCP flows have the sysctls' timeouts in each state: ${flags.join(' ')}`, async (t) => {
     const lab = await Lab.start(t);
     // The TCP of the pods knows nothing of these connections, and would reset them.
     for (const pod of [CLIENT, ENDPOINT])

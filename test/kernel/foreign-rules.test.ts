@@ -164,7 +164,7 @@ for (const [mode, cases] of [
   ['iptables-nft', [...NFT.slice(0, 1), ...IPTABLES.filter(({ name }) => name.startsWith('iptables-nft'))]],
 ] as const) {
   if (process.env[MODE_VARIABLE] !== undefined) break;
-  t.test(`mode ${mode}`, async (t) => {
+  t.test(`foreign rules that drop Service traffic are named in mode ${mode}`, async (t) => {
     for (const each of cases)
       await t.test(each.name, async (t) => {
         const { rules, names, severity = 'warning', lost, to = '10.96.0.41:80', from = 'pod-b' } = each;
@@ -186,7 +186,7 @@ for (const [mode, cases] of [
   });
 }
 
-t.test('status names what lets nothing through', async (t) => {
+t.test('status names a foreign chain that drops all forwarded packets', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode: 'nftables' });
   await lab.output('node', ['nft', '-f', '-'], chain(FORWARD, 'ct state established,related accept;', 'drop'));

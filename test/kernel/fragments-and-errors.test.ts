@@ -27,7 +27,7 @@ const dns = (targetPort: number, externalTrafficPolicy: 'Cluster' | 'Local') =>
     endpoints: PODS,
   });
 
-t.test('datagrams in fragments, with and without masquerade', async (t) => {
+t.test('fragmented datagrams reach endpoints, with and without masquerade', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   const proxy = await Proxy.start(t, lab);
@@ -40,7 +40,7 @@ t.test('datagrams in fragments, with and without masquerade', async (t) => {
   }
 });
 
-t.test('an endpoint that nobody listens on says so to the client', async (t) => {
+t.test('an ICMP error of an endpoint without a listener reaches the client', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab);
   await proxy.apply(dns(5353, 'Cluster'));

@@ -58,7 +58,7 @@ t.test('/healthz and /livez before and after the first sync', async (t) => {
   }
 });
 
-t.test('a family that cannot be synced, and one that is not there', async (t) => {
+t.test('health of a node with a family that cannot be synced, or that is not there', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-b', 'remote-a'], [[80, 'TCP']]);
   const get = (path: string): Promise<HttpAnswer> => lab.http('node', HEALTHZ + path);
@@ -99,7 +99,7 @@ t.test('a family that cannot be synced, and one that is not there', async (t) =>
   });
 });
 
-t.test('a node that is about to be removed is drained', async (t) => {
+t.test('a Node that is about to be removed fails /healthz', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab);
   const get = (path: string): Promise<HttpAnswer> => lab.http('node', HEALTHZ + path);
@@ -128,7 +128,7 @@ t.test('a node that is about to be removed is drained', async (t) => {
   }
 });
 
-t.test('health check node ports', async (t) => {
+t.test('health check node ports answer with the count of local endpoints', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b', 'remote-a'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);

@@ -393,7 +393,7 @@ interface World {
   readonly proxy: Proxy;
 }
 
-t.test('hostile Services', async (t) => {
+t.test('hostile Services are served within bounds', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const plane = await ControlPlane.start(t, lab);

@@ -10,7 +10,7 @@ const ONLY_NET_ADMIN = ['setpriv', '--bounding-set=-all,+net_admin', '--inh-caps
 const CAP_NET_ADMIN = 1n << 12n;
 const PODS = ['pod-a', 'remote-a'] as const;
 
-t.test('CL-62', async (t) => {
+t.test('CL-62: --init-only sets kernel parameters, and the proxy runs without privileges', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [
     [80, 'TCP'],

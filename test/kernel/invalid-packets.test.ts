@@ -25,7 +25,7 @@ async function line(stream: Readable): Promise<string> {
   return text.toString().trim();
 }
 
-t.test('a segment out of the window', async (t) => {
+t.test('a TCP segment out of the window resets the connection or not, by mode', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['remote-a'], [[80, 'TCP']]);
   const objects = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['remote-a'] });

@@ -190,7 +190,7 @@ function peerStart(view: FamilyView, saved: string): string {
 }
 
 for (const [mode, programs] of MODES) {
-  t.test(`${mode}: from kube-proxy and back, under traffic`, async (t) => {
+  t.test(`${mode}: migration from kube-proxy and back, under traffic`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PEER_PODS, [[80, 'TCP']]);
     const startPeer = async (): Promise<void> => {
@@ -284,7 +284,7 @@ const INSTALLED = extensions();
 
 for (const [mode] of MODES) {
   t.test(
-    `${mode}: Services with affinity where that is refused hold up no other, and are taken once it is not`,
+    `${mode}: Services with refused affinity rules do not block others, and are retried`,
     { skip: INSTALLED === null ? 'needs installed programs, whose extensions it takes away' : false },
     async (t) => {
       const lab = await Lab.start(t);
@@ -323,7 +323,7 @@ for (const [mode] of MODES) {
 }
 
 for (const [mode] of MODES) {
-  t.test(`${mode}: dropped and loopback packets are counted, and whom affinity remembers is told`, async (t) => {
+  t.test(`${mode}: dropped and loopback packets are counted, and affinity clients are shown`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, [[80, 'TCP']]);
     const proxy = await Proxy.start(t, lab, { mode, objects: OBJECTS, config: { nodePortAddresses: ['0.0.0.0/0'] } });

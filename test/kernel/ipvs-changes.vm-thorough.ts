@@ -21,7 +21,7 @@ const WAYS: readonly (readonly LabMode[])[] = [
 ];
 
 for (const [first = 'nftables', ...modes] of WAYS) {
-  t.test(`from ${first} to ${modes.join(', ')} under traffic`, async (t) => {
+  t.test(`mode changes from ${first} to ${modes.join(', ')} under traffic`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, SERVED);
     const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode: first });

@@ -165,7 +165,7 @@ with socket.socket(family, socket.SOCK_DGRAM, protocol) as asking:
 `;
 const ECHO_REPLY = { IPv4: 0, IPv6: 129 } as const;
 
-t.test('the node is kept from those who reach its Services, and its Services from others on the node', async (t) => {
+t.test('Service addresses do not expose ports of the node, and node addresses none of Services', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, SERVED);
   // On every address of either family, those of Services among them.
@@ -216,7 +216,7 @@ t.test('the node is kept from those who reach its Services, and its Services fro
     for (const table of ['filter', 'nat']) t.notMatch(await lab.output('node', [program, '-t', table, '-S']), /KUBE-/);
 });
 
-t.test('connections outlive their endpoint, and the process', async (t) => {
+t.test('ipvs: connections survive a removed endpoint and a restart', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const web = (endpoints: readonly (typeof PODS)[number][]) =>

@@ -25,7 +25,7 @@ function count(text: string, pattern: RegExp): number {
   return [...text.matchAll(pattern)].length;
 }
 
-t.test('without CAP_NET_ADMIN', async (t) => {
+t.test('a proxy without CAP_NET_ADMIN reports it', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
@@ -47,7 +47,7 @@ t.test('without CAP_NET_ADMIN', async (t) => {
   t.equal(await proxy.stop('SIGTERM'), 0, 'and it can be ended');
 });
 
-t.test('a kernel without nf_tables, and one that gets it', async (t) => {
+t.test('a kernel without nf_tables is reported, and used once it has it', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const missing = join(t.testdir(), 'missing');
@@ -73,7 +73,7 @@ t.test('a kernel without nf_tables, and one that gets it', async (t) => {
   await proxy.consistent();
 });
 
-t.test('a kernel without ctnetlink, and one that gets it', async (t) => {
+t.test('a kernel without ctnetlink is reported, and used once it has it', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b'], [[53, 'UDP']]);
   const missing = join(t.testdir(), 'missing');
@@ -102,7 +102,7 @@ t.test('a kernel without ctnetlink, and one that gets it', async (t) => {
   await eventually('the flow to move', async () => ((await who()) === 'pod-b' ? true : null));
 });
 
-t.test('a frontend that the kernel refuses is quarantined, and everything else goes on', async (t) => {
+t.test('a frontend that the kernel refuses is quarantined, and all others are served', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b'], [[80, 'TCP']]);
   const refusing = join(t.testdir(), 'refusing');

@@ -114,7 +114,7 @@ async function start(): Promise<World> {
   return new World(server);
 }
 
-t.test('in a real cluster', SKIPPED, async (t) => {
+t.test('pointsman works with a real API server', SKIPPED, async (t) => {
   const world = await start();
   t.teardown(() => world.server.stop());
 

@@ -13,7 +13,7 @@ const PORTS = [
   [5060, 'SCTP'],
 ] as const;
 
-t.test('plain traffic between all namespaces keeps its source', async (t) => {
+t.test('lab: plain traffic between all namespaces keeps its source', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b', 'node', 'client'], PORTS);
   for (const from of ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'node', 'remote-node', 'client', 'blocked']) {
@@ -37,7 +37,7 @@ t.test('plain traffic between all namespaces keeps its source', async (t) => {
   });
 });
 
-t.test('failures are told apart', async (t) => {
+t.test('lab: refused, dropped and answered requests are distinguished', async (t) => {
   const lab = await Lab.start(t);
   t.equal(await lab.verdict({ from: 'client', to: '10.244.1.10:81' }), 'refused', 'no listener, TCP');
   t.equal(
@@ -88,7 +88,7 @@ table inet by-hand {
   }
 }`;
 
-t.test('hand-written rules show in what clients and servers see', async (t) => {
+t.test('lab: clients and servers observe hand-written rules', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'remote-a'], PORTS);
   await lab.output('node', ['nft', '-f', '-'], RULES);
@@ -124,7 +124,7 @@ t.test('hand-written rules show in what clients and servers see', async (t) => {
   t.hasProp(await lab.rulesetJson(), 'nftables');
 });
 
-t.test('long-lived traffic and what watches it', async (t) => {
+t.test('lab: long-lived connections and watches work', async (t) => {
   const lab = await Lab.start(t);
   const [first] = await Promise.all([lab.serve('pod-a', '10.244.1.10:80'), lab.serve('pod-b', '10.244.1.11:80')]);
   const rule = (pod: string) => `table ip by-hand {
@@ -156,7 +156,7 @@ t.test('long-lived traffic and what watches it', async (t) => {
   t.match(await connection.exchange(), { error: 'reset' }, 'a closed server ends its connections');
 });
 
-t.test('the laboratory is apart from the host and ends with its process, however that ends', async (t) => {
+t.test('lab: it is separate from the host, and ends with its process', async (t) => {
   const script = `
     import { Lab } from ${JSON.stringify(new URL('../support/lab/lab.js', import.meta.url).href)};
     const lab = await Lab.start({ teardown() {} });

@@ -30,7 +30,7 @@ function near(pods: readonly (typeof PODS)[number][]): readonly Row[] {
   }));
 }
 
-t.test('another API client and another node name, under traffic', async (t) => {
+t.test('the kubeconfig and the node name change under traffic', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const plane = await ControlPlane.start(t, lab);

@@ -102,7 +102,7 @@ async function alone(t: Test, lab: Lab, proxy: Proxy, former: LabMode): Promise<
   await checkRows(t, lab, ROWS, `${proxy.mode} after ${former}`);
 }
 
-t.test('there and back in one process, under traffic', async (t) => {
+t.test('the mode changes there and back in one process, under traffic', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [
     [80, 'TCP'],
@@ -153,7 +153,7 @@ t.test('there and back in one process, under traffic', async (t) => {
   t.equal(proxy.pid, pid, 'the same process all the time');
 });
 
-t.test('a mode that the kernel does not take is refused, and the one in force goes on', async (t) => {
+t.test('a mode that the kernel refuses is rejected, and the active one continues', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [
     [80, 'TCP'],
@@ -174,7 +174,7 @@ t.test('a mode that the kernel does not take is refused, and the one in force go
   await eventually('taken back', async () => ((await proxy.status()).refusedConfiguration === null ? true : null));
 });
 
-t.test('killed on the way to another mode, the next process gets there', async (t) => {
+t.test('after a kill during a mode change, the next process completes it', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [
     [80, 'TCP'],

@@ -52,7 +52,7 @@ const WEB: readonly Manifest[] = dualStack('web', {
   endpoints: ['pod-a', { pod: 'pod-c', ready: false }, 'remote-a'],
 });
 
-t.test('explain', async (t) => {
+t.test('explain prints the path of a packet, and what the kernel has', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'remote-a'], [[8080, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: WEB });
@@ -110,7 +110,7 @@ t.test('explain', async (t) => {
   });
 });
 
-t.test('a kernel that was meddled with, and that cannot be repaired', async (t) => {
+t.test('explain and status show external damage that cannot be repaired', async (t) => {
   const lab = await Lab.start(t);
   const refusing = join(t.testdir(), 'refusing');
   const env = faulty({ refuse: { nftTransact: 'EBUSY' }, while: refusing });
@@ -130,7 +130,7 @@ t.test('a kernel that was meddled with, and that cannot be repaired', async (t) 
   t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: false }, 'a chain on the way is');
 });
 
-t.test('bad questions', async (t) => {
+t.test('explain refuses wrong questions', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { objects: WEB });
   const inside = new Console(lab, proxy);
@@ -155,7 +155,7 @@ t.test('bad questions', async (t) => {
   }
 });
 
-t.test('status', async (t) => {
+t.test('status prints the state of the process', async (t) => {
   const lab = await Lab.start(t);
   const conflict = [
     service('late', { clusterIPs: ['10.96.0.77'], externalIPs: ['198.51.100.9'], ports: [{ port: 80 }] }),
@@ -257,7 +257,7 @@ t.test('explain takes a Service by name, a URL, and an address without a port', 
     t.match(await inside.run('explain', to), { status: 2, stdout: '', stderr: message }, to);
 });
 
-t.test('services: a list, one of them, those with problems', async (t) => {
+t.test('services prints all Services, one, or those with problems', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, {
     objects: [...WEB, service('empty', { clusterIPs: ['10.96.0.80'], ports: [{ port: 80 }] })],
@@ -296,7 +296,7 @@ t.test('services: a list, one of them, those with problems', async (t) => {
 });
 
 for (const mode of ['nftables', 'iptables-nft'] as const) {
-  t.test(`diff in ${mode}: what a start would change, without changing it`, async (t) => {
+  t.test(`diff in ${mode} prints what a start would change, and changes nothing`, async (t) => {
     const lab = await Lab.start(t);
     const proxy = await Proxy.start(t, lab, { objects: WEB, mode });
     const inside = new Console(lab, proxy);

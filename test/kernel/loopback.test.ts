@@ -10,7 +10,7 @@ import { Proxy } from '../support/lab/proxy.js';
 const PODS = ['pod-a', 'remote-a'] as const;
 const WEB = dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints: PODS });
 
-t.test('loopback is open to the network at no time, and serves node ports once the rules are there', async (t) => {
+t.test('loopback is never open to the network, and serves node ports once rules are written', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   await lab.serve('node', '127.0.0.1:8080', 'TCP', 'private');

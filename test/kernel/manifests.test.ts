@@ -110,7 +110,7 @@ const BROKEN_TEXTS: readonly string[] = [
   'kind: Service\nkind: Service\n\tspec: {}',
 ];
 
-t.test('garbage beside good objects', async (t) => {
+t.test('broken files beside good manifests do not matter', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: web('pod-a') });
@@ -146,7 +146,7 @@ t.test('garbage beside good objects', async (t) => {
   t.match(proxy.log, /spec\.ports\[0\]\.port: 99999/, 'and said what is wrong');
 });
 
-t.test('rules of a broken file go on working, until the file is good again', async (t) => {
+t.test('rules of a broken manifest stay until it is valid again', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);
@@ -188,7 +188,7 @@ t.test('rules of a broken file go on working, until the file is good again', asy
   t.pass('deleted');
 });
 
-t.test('a volume of a ConfigMap is replaced at once', async (t) => {
+t.test('manifests in a ConfigMap volume are replaced at once', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const volume = await mkdtemp(join(tmpdir(), 'lab-volume-'));

@@ -52,7 +52,7 @@ function objects(endpoints: readonly ('remote-a' | 'remote-b')[], others: number
 }
 
 for (const view of FAMILY_VIEWS)
-  t.test(`ten thousand connections to an endpoint that is removed: ${view.family}`, async (t) => {
+  t.test(`ten thousand connections to a removed endpoint are reset: ${view.family}`, async (t) => {
     const lab = await Lab.start(t);
     const proxy = await Proxy.start(t, lab, { objects: objects(['remote-b'], 0) });
     const server = many(lab, 'remote-b', 'serve', '80');

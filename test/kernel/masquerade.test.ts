@@ -84,7 +84,7 @@ const MATRICES: readonly [Matrix, ...Matrix[]] = [
 /** Each of the two settings by itself is a story of test/scenarios, in every mode. */
 const FIRST_AND_LAST = [MATRICES[0], ...MATRICES.slice(-1)];
 
-t.test('internal and external traffic, with and without a detector', async (t) => {
+t.test('masquerade of internal and external traffic, with and without a local detector', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(TWO, [[80, 'TCP']]);
   await addVisitor(lab);
@@ -155,7 +155,7 @@ const DETECTORS = [
   },
 ] as const;
 
-t.test('detectors of local traffic, and another mark', async (t) => {
+t.test('masquerade by each local detector, and with another mark', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['remote-b'], [[80, 'TCP']]);
   const objects = dualStack('web', {
@@ -204,7 +204,7 @@ t.test('detectors of local traffic, and another mark', async (t) => {
   }
 });
 
-t.test('other traffic, and other bits of the mark', async (t) => {
+t.test('masquerade does not touch other traffic, nor other bits of the mark', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...TWO, 'client'], [[80, 'TCP']]);
   // Somebody marks everything with bits of their own, and drops what has lost them or got others.

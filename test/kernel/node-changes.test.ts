@@ -59,7 +59,7 @@ function detectorRows(pod: boolean, views: readonly FamilyView[] = FAMILY_VIEWS)
   }));
 }
 
-t.test('ST-15, ST-16: NodeCIDR, from a Node that is not there yet on', async (t) => {
+t.test('ST-15, ST-16: NodeCIDR works once the Node appears and gets pod CIDRs', async (t) => {
   const config = { detectLocalMode: 'NodeCIDR', clusterCIDR: '' };
   const { lab, plane, proxy } = await prepared(t, config, { addresses: OWN.addresses });
   proxy.launch();
@@ -86,7 +86,7 @@ t.test('ST-15, ST-16: NodeCIDR, from a Node that is not there yet on', async (t)
   t.equal(await proxy.stop('SIGTERM'), 0);
 });
 
-t.test('a change to NodeCIDR while there are no pod CIDRs: nothing is programmed, and /healthz says so', async (t) => {
+t.test('a change to NodeCIDR without pod CIDRs programs nothing, and /healthz says so', async (t) => {
   const config = { nftables: { syncPeriod: '1s' }, iptables: { syncPeriod: '1s' } };
   const { lab, plane, proxy } = await prepared(t, config, { addresses: OWN.addresses });
   await proxy.restart();
@@ -106,7 +106,7 @@ t.test('a change to NodeCIDR while there are no pod CIDRs: nothing is programmed
   await checkRows(t, lab, detectorRows(true));
 });
 
-t.test('ST-14, ST-21, WA-13: addresses and zone of the Node, addresses of interfaces', async (t) => {
+t.test('ST-14, ST-21, WA-13: changed addresses and zone of the Node and its interfaces are used', async (t) => {
   const { lab, plane, proxy } = await prepared(t, { nodePortAddresses: ['primary'] }, OWN);
   await proxy.restart();
   const alternate = (view: FamilyView): string => view.nodePort(30001, 'alternate');
@@ -150,7 +150,7 @@ t.test('ST-14, ST-21, WA-13: addresses and zone of the Node, addresses of interf
   await proxy.consistent();
 });
 
-t.test('ST-20: bindAddress counts in place of the Node’s address of its family', async (t) => {
+t.test('ST-20: bindAddress replaces the Node’s address of its family', async (t) => {
   const config = { nodePortAddresses: ['primary'], bindAddress: ADDRESSES.alternate.IPv4 };
   const { lab, proxy } = await prepared(t, config, OWN);
   await proxy.restart();
@@ -162,7 +162,7 @@ t.test('ST-20: bindAddress counts in place of the Node’s address of its family
   ]);
 });
 
-t.test('ST-31, ST-33: a machine without IPv6', async (t) => {
+t.test('ST-31, ST-33: a machine without IPv6 serves IPv4 only', async (t) => {
   const { lab, proxy } = await prepared(t, {}, OWN);
   await lab.sysctl('node', 'net/ipv6/conf/all/disable_ipv6', '1');
   proxy.launch();

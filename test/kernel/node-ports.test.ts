@@ -81,7 +81,7 @@ const VARIANTS: readonly {
   },
 ];
 
-t.test('node port addresses', async (t) => {
+t.test('node ports answer on the configured addresses only', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(
     TWO,
@@ -176,7 +176,7 @@ function prefix(address: string): string {
   return `${address}/${address.includes(':') ? 128 : 32}`;
 }
 
-t.test("the node's primary address changes, and bindAddress overrides it", async (t) => {
+t.test("node ports follow the node's primary address, and bindAddress", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(
     TWO,

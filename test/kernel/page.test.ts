@@ -49,7 +49,7 @@ async function loadedBy(
   return [...new Set(loaded)].filter((name) => name !== 'main.js').sort();
 }
 
-t.test('the page, and what it asks', async (t) => {
+t.test('the page and its API are served on a node', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { objects: WEB });
   const socket = ['--status-socket', proxy.statusSocket];

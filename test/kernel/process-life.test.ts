@@ -55,7 +55,7 @@ function watchAll(lab: Lab): Promise<readonly Watch[]> {
 /** The second one meets what a killed process has adopted. */
 const SIGNALS: readonly ('SIGKILL' | 'SIGTERM' | 'SIGINT')[] = ['SIGKILL', 'SIGKILL', 'SIGTERM', 'SIGINT'];
 
-t.test('killed and started again under traffic', async (t) => {
+t.test('a process that is ended and restarted under traffic keeps its rules and loses no request', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, flags: ['-v', '4'] });
   const connections = await Promise.all(
@@ -97,7 +97,7 @@ function afterwards(): readonly Row[] {
   ]);
 }
 
-t.test('changes that it slept through', async (t) => {
+t.test('a restart applies the changes made meanwhile', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   t.equal(proxy.log.match(/"rules complete" family=/g)?.length, 2, 'said once for each family');
@@ -130,7 +130,7 @@ t.test('changes that it slept through', async (t) => {
   t.notMatch(await lab.ruleset(), /map clients-/, 'the map of clients that nobody has is gone');
 });
 
-t.test('killed in the middle of changes', async (t) => {
+t.test('a process killed in the middle of changes is completed by the next one', async (t) => {
   const lab = await laboratory(t);
   const variant = (step: number): readonly Manifest[] => [
     ...OBJECTS,
@@ -166,7 +166,7 @@ t.test('killed in the middle of changes', async (t) => {
   t.notMatch(await lab.ruleset(), /many-/);
 });
 
-t.test('--cleanup removes everything of ours and nothing else', async (t) => {
+t.test('--cleanup removes everything of pointsman and nothing else', async (t) => {
   const lab = await laboratory(t);
   const foreign =
     'table inet foreign {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n';

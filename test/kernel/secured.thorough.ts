@@ -76,7 +76,7 @@ const trusting = (path: string, ...options: readonly string[]): Promise<string> 
 const bearer = (token: string): string[] => ['-H', `Authorization: Bearer ${token}`];
 const by = ({ certificateFile, keyFile }: Issued): string[] => ['--cert', certificateFile, '--key', keyFile];
 
-t.test('curl', async (t) => {
+t.test('curl reads secured pages with certificates and tokens', async (t) => {
   for (const who of [bearer('a-token'), by(scraper)]) {
     t.match(await trusting('/metrics', ...who), /^200 [^]*^kubeproxy_sync_proxy_rules_duration_seconds_count{/m);
     t.match(await trusting('/metrics/slis', ...who), /^200 /);
@@ -108,7 +108,7 @@ function documented(token: string): readonly object[] {
   });
 }
 
-t.test('Prometheus', { skip: withoutPrometheus }, async (t) => {
+t.test('Prometheus scrapes secured metrics', { skip: withoutPrometheus }, async (t) => {
   const token = join(t.testdir({}), 'token');
   writeFileSync(token, 'a-token');
   const jobs = documented(token);
@@ -137,7 +137,7 @@ t.test('Prometheus', { skip: withoutPrometheus }, async (t) => {
   }
 });
 
-t.test('away from the API server', async (t) => {
+t.test('secured pages answer while the API server is away', async (t) => {
   await plane.down();
   for (const who of [bearer('a-token'), by(scraper)]) t.match(await trusting('/metrics', ...who), /^200 /);
   t.match(await trusting('/metrics', ...bearer('a-new-token')), /^503 Service Unavailable: no TokenReview /);

@@ -53,7 +53,7 @@ async function nothingIsLeft(t: Test, scene: Scene, before: string): Promise<voi
   t.equal(now, before);
 }
 
-t.test('a Service of the test itself', async (t) => {
+t.test('selftest passes with its own Service, and leaves nothing', async (t) => {
   const at = await scene(t);
   const before = await traces(at);
   const rows = await rowsOf(at);
@@ -105,7 +105,7 @@ t.test('a Service of the test itself', async (t) => {
   });
 });
 
-t.test('Services of the cluster', async (t) => {
+t.test('selftest tests Services of the cluster', async (t) => {
   const at = await scene(t);
   const before = await traces(at);
   const rows = await rowsOf(at, 'web', 'default/dead', 'empty', '--seconds=1');
@@ -137,7 +137,7 @@ t.test('Services of the cluster', async (t) => {
   t.match(await run(at, '--seconds=0'), { status: 2, stderr: /--seconds.*must be 1 to 60/ });
 });
 
-t.test('without the privilege', async (t) => {
+t.test('selftest reports missing privileges', async (t) => {
   const at = await scene(t);
   const bound = ['setpriv', '--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin'];
   const { status, stdout } = await at.lab.run('node', [

@@ -11,7 +11,7 @@ import { ADDRESSES } from '../support/lab/topology.js';
 const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
 const WEB = [{ port: 80, nodePort: 30001 }];
 
-t.test('addresses of a Service', async (t) => {
+t.test('a Service answers on all its addresses', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [
     [80, 'TCP'],
@@ -175,7 +175,7 @@ t.test('addresses of a Service', async (t) => {
   await checkRows(t, lab, [toPodA('198.51.100.20', IPV4.masqueraded(['pod-b'], 80), 'conflict, the loser takes over')]);
 });
 
-t.test('hairpin and endpoints of the host network', async (t) => {
+t.test('hairpin traffic and host network endpoints work', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(
     [...PODS, 'node'],
@@ -234,7 +234,7 @@ t.test('hairpin and endpoints of the host network', async (t) => {
   await checkRows(t, lab, [...expected, ...expected.map((row) => ({ ...row, protocol: 'UDP' as const }))]);
 });
 
-t.test("external addresses that are the node's own", async (t) => {
+t.test('external addresses of the node itself are served', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);
@@ -281,7 +281,7 @@ t.test("external addresses that are the node's own", async (t) => {
   ]);
 });
 
-t.test('dual stack', async (t) => {
+t.test('dual-stack Services are served in both families', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab);

@@ -7,7 +7,7 @@ import { Proxy } from '../support/lab/proxy.js';
 const PODS = ['pod-a'] as const;
 const WEB = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: PODS });
 
-t.test('a second process does not touch what the first one wrote', async (t) => {
+t.test('a second process stops, and does not change the rules of the first', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const first = await Proxy.start(t, lab, { objects: WEB });
@@ -30,7 +30,7 @@ t.test('a second process does not touch what the first one wrote', async (t) => 
   t.equal((await lab.run('node', ['nft', 'list', 'ruleset'])).stdout.trim(), '');
 });
 
-t.test('a proxy that makes no claim is known by its metrics address', async (t) => {
+t.test('another proxy without a claim is recognised by its metrics address', async (t) => {
   const lab = await Lab.start(t);
   const script =
     "require('http').createServer((q, a) => a.end(q.url === '/proxyMode' ? 'ipvs' : '')).listen(10249, '127.0.0.1')";

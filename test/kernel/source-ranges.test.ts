@@ -15,7 +15,7 @@ import {
 import { Proxy } from '../support/lab/proxy.js';
 import { PREFIXES } from '../support/lab/topology.js';
 
-t.test('source ranges', async (t) => {
+t.test('source ranges restrict clients of load balancers', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(
     ['pod-a'],

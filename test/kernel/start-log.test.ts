@@ -13,7 +13,7 @@ const SERVING = /"serving 2 Services, 4 endpoints in \w+, healthy after \d+\.\d 
 
 for (const mode of ['nftables', 'iptables-nft', 'iptables-legacy'] as const)
   for (const source of ['manifests', 'an API server'] as const)
-    t.test(`a start in mode ${mode} from ${source}`, async (t) => {
+    t.test(`the log of a start in mode ${mode} from ${source}`, async (t) => {
       const lab = await Lab.start(t);
       const proxy = await Proxy.start(t, lab, {
         mode,

@@ -75,7 +75,7 @@ async function gone(lab: Lab, flavor: Flavor, keeps: RegExp = /^$/): Promise<voi
 }
 
 for (const flavor of FLAVORS) {
-  t.test(`from kube-proxy in iptables mode (${flavor}) to pointsman and back, under traffic`, async (t) => {
+  t.test(`migration from kube-proxy in iptables mode (${flavor}) to pointsman and back, under traffic`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, SERVED);
     await load(lab, flavor, (view) => iptablesRules(view, PEER_SERVICES));
@@ -103,7 +103,7 @@ for (const flavor of FLAVORS) {
     await traffic.check(t);
   });
 
-  t.test(`chains that others use stay, and --cleanup removes the rest (${flavor})`, async (t) => {
+  t.test(`chains that foreign rules use stay, and --cleanup removes the rest (${flavor})`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, [[80, 'TCP']]);
     await load(lab, flavor, (view) => iptablesRules(view, PEER_SERVICES));
@@ -124,7 +124,7 @@ for (const flavor of FLAVORS) {
     t.match(await proxy.run(null, ['--cleanup']), { status: 0 }, 'once more');
   });
 
-  t.test(`from kube-proxy in ipvs mode (${flavor}): chains, jumps and sets`, async (t) => {
+  t.test(`migration from kube-proxy in ipvs mode (${flavor}): chains, jumps and sets`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, SERVED);
     for (const view of FAMILY_VIEWS)

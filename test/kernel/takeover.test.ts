@@ -18,7 +18,7 @@ const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
   { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
 ]);
 
-t.test('from kube-proxy to pointsman and back, under traffic', async (t) => {
+t.test('migration from kube-proxy to pointsman and back, under traffic', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const nft = (script: string): Promise<string> => lab.output('node', ['nft', '-f', '-'], script);
@@ -72,7 +72,7 @@ t.test('from kube-proxy to pointsman and back, under traffic', async (t) => {
   t.same(await names(lab), taken, 'and as on a clean node');
 });
 
-t.test("--cleanup after a rollback removes our objects, and kube-proxy's rules forward on", async (t) => {
+t.test("--cleanup after a rollback removes pointsman's objects, and kube-proxy's rules work on", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
@@ -109,7 +109,7 @@ t.test("--cleanup after a rollback removes our objects, and kube-proxy's rules f
   t.same(await names(lab), left);
 });
 
-t.test('a flow that rules of another mode made while ours came follows ours once they are gone', async (t) => {
+t.test('a flow created by rules of the old mode follows the new rules once the old are gone', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b'], [[53, 'UDP']]);
   const [view] = FAMILY_VIEWS;
@@ -152,7 +152,7 @@ COMMIT
   await eventually('an answer by ours', async () => ((await who()) === 'pod-a' ? true : null));
 });
 
-t.test('a table of the same name that has nothing to do with either', async (t) => {
+t.test('a foreign table with the name kube-proxy is replaced', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   for (const ip of ['ip', 'ip6']) {

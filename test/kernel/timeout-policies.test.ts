@@ -54,7 +54,7 @@ async function called(lab: Lab, name: string): Promise<readonly string[]> {
 
 for (const mode of usually(MODES.slice(0, 1), MODES)) {
   const flavor = mode.slice('iptables-'.length);
-  t.test(`timeout policies and the rules that name them, ${mode}`, async (t) => {
+  t.test(`timeout policies match the rules that name them, ${mode}`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(['remote-a'], [[80, 'TCP']]);
     const proxy = await Proxy.start(t, lab, {
@@ -120,7 +120,7 @@ for (const mode of usually(MODES.slice(0, 1), MODES)) {
   });
 }
 
-t.test('another mode takes the policies away with the rules', async (t) => {
+t.test('a change of the mode removes timeout policies with their rules', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { mode: 'iptables-nft', objects: OBJECTS });
   t.same([...(await policies(lab)).keys()].sort(), NAMES);

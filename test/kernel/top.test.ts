@@ -17,7 +17,7 @@ const row = (servicePort: string, connections: number, bytes: number, refused = 
 const byKey = (...rows: readonly TopRow[]): ReadonlyMap<string, TopRow> =>
   new Map(rows.map((each) => [each.servicePort, each]));
 
-t.test('rates, and what comes first', (t) => {
+t.test('top computes rates, and sorts by them', (t) => {
   const before = byKey(row('a/a/TCP', 10, 1000), row('a/b/TCP', 5, 100), row('a/d/TCP', 900, 9));
   const now = byKey(row('a/a/TCP', 10, 5096), row('a/b/TCP', 25, 100), row('a/c/TCP', 2, 2, 8), row('a/d/TCP', 4, 9));
   const rates = ratesOf(before, now, 2);
@@ -41,7 +41,7 @@ t.test('rates, and what comes first', (t) => {
   t.end();
 });
 
-t.test('beside a running process', async (t) => {
+t.test('top prints rates of a running process', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
   const objects = [

@@ -213,7 +213,7 @@ t.test('trace agrees with explain', async (t) => {
     // The kernel removes them as it closes the sockets.
     await eventually('nothing is left', async () => (await tables(at.lab)).length === 0 || null);
   });
-  await t.test('nobody comes, and what is wrong', async (t) => {
+  await t.test('trace without a packet, or with a wrong question, is an error', async (t) => {
     const { lab, proxy } = at;
     const run = (...words: readonly string[]): Promise<CommandResult> =>
       lab.run('node', ['node', PROGRAM, 'trace', ...words, '--status-socket', proxy.statusSocket]);

@@ -85,7 +85,7 @@ async function flows(lab: Lab, protocol: Protocol, ways: readonly Way[] = WAYS):
 }
 
 for (const protocol of ['UDP', 'SCTP'] as const) {
-  t.test(`${protocol}: flows follow the Service`, async (t) => {
+  t.test(`${protocol}: flows follow changes of the Service`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, [
       [53, protocol],
@@ -158,7 +158,7 @@ for (const protocol of ['UDP', 'SCTP'] as const) {
   });
 }
 
-t.test('addresses and ports of a Service change under flows', async (t) => {
+t.test('flows follow changed addresses and ports of a Service', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   const proxy = await Proxy.start(t, lab, { objects: dns('UDP', {}) });
@@ -199,7 +199,7 @@ t.test('addresses and ports of a Service change under flows', async (t) => {
   t.pass('an address given to another Service');
 });
 
-t.test('flows that are nobody’s business stay', async (t) => {
+t.test('flows without a Service stay', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   // Other machines' ports with a node port's number, and with a Service's.
@@ -238,7 +238,7 @@ t.test('flows that are nobody’s business stay', async (t) => {
   for (const connection of connections) t.match(await who(connection), /:(30053|53)$/);
 });
 
-t.test('flows to 127.0.0.1 follow where node ports answer there, and are left alone where they do not', async (t) => {
+t.test('flows to 127.0.0.1 follow changes if node ports answer there, and are left alone otherwise', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   // Some process of the node that has the node port's number on loopback.
@@ -270,7 +270,7 @@ t.test('flows to 127.0.0.1 follow where node ports answer there, and are left al
   if (!served) t.equal(await id(), before, 'one and the same conntrack entry');
 });
 
-t.test('flows from before the rules, and from a time without the process', async (t) => {
+t.test('flows older than the rules, or from a time without a process, are corrected', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   const early = await lab.open({ from: 'pod-c', to: endpoint(IPV4.clusterIP(41), 53), protocol: 'UDP' });

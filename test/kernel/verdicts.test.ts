@@ -32,7 +32,7 @@ interface World {
   readonly proxy: Proxy;
 }
 
-t.test('verdicts', async (t) => {
+t.test('verdicts of packets by policies, endpoints and addresses', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   await addVisitor(lab);

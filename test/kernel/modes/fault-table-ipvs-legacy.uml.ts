@@ -12,9 +12,11 @@ import { flushedChain } from '../flushed-chain.js';
 const MAX = '/proc/sys/net/netfilter/nf_conntrack_max';
 const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['pod-a'] });
 
-t.test('a flushed chain', (t) => flushedChain(t, 'ipvs-legacy'));
+t.test('table of faults, ipvs with iptables-legacy: a flushed chain is named and repaired', (t) =>
+  flushedChain(t, 'ipvs-legacy'),
+);
 
-t.test('without CAP_NET_ADMIN', async (t) => {
+t.test('table of faults, ipvs with iptables-legacy: a missing CAP_NET_ADMIN is named', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.prepare(t, lab);
   await proxy.write(OBJECTS);
@@ -28,7 +30,7 @@ t.test('without CAP_NET_ADMIN', async (t) => {
   ]);
 });
 
-t.test('a table of connections that is full', async (t) => {
+t.test('table of faults, ipvs with iptables-legacy: a full conntrack table is named', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a'], [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { mode: 'ipvs-legacy', objects: OBJECTS });
