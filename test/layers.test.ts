@@ -62,7 +62,7 @@ t.test('ids of behaviour that sources name are in docs/develop/behaviour.md', (t
 /** As ESLint allows of what it reads. */
 const LONGEST_FILE = 600;
 
-t.test('no file that ESLint does not read is longer than 600 lines', (t) => {
+t.test('no file that ESLint ignores is longer than 600 lines', (t) => {
   const long = pathsBelow('bench', 'bundle', 'demo', 'deploy', 'native', 'packages', 'src', 'test')
     .filter((path) => /\.(?:css|cc|h|py|sh)$/.test(path))
     .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
@@ -72,7 +72,7 @@ t.test('no file that ESLint does not read is longer than 600 lines', (t) => {
   t.end();
 });
 
-t.test('a project that was broken on purpose does not', (t) => {
+t.test('the layer check finds an import added on purpose', (t) => {
   const sources = new Map(projectSources());
   sources.set('plan/types.ts', `${sources.get('plan/types.ts') ?? ''}\nexport * from '../dataplane/contract.js';\n`);
   const violations = layerViolations(sources);
@@ -82,7 +82,7 @@ t.test('a project that was broken on purpose does not', (t) => {
   t.end();
 });
 
-t.test('arrows that may be', (t) => {
+t.test('allowed imports pass the layer check', (t) => {
   t.same(
     check({
       'base/ip.ts': "import { isIP } from 'node:net';",
@@ -111,7 +111,7 @@ t.test('arrows that may be', (t) => {
   t.end();
 });
 
-t.test('arrows that may not be', (t) => {
+t.test('forbidden imports fail the layer check', (t) => {
   const cases: readonly (readonly [file: string, source: string, violation: string])[] = [
     ['base/ip.ts', "import '../state/rows.js';", 'imports state/rows'],
     ['base/ip.ts', "import type { Row } from '../state/rows.js';", 'imports state/rows'],
@@ -158,7 +158,7 @@ t.test('arrows that may not be', (t) => {
   t.end();
 });
 
-t.test('packages import the trunk, which loads them where it is put together', (t) => {
+t.test('packages import src, which loads them in the places that assemble the program', (t) => {
   const accessControl = 'packages/secured/src/access-control.ts';
   const loads = "const { openAccessControl } = await import('../../packages/secured/src/access-control.js');";
   t.same(
@@ -190,7 +190,7 @@ t.test('packages import the trunk, which loads them where it is put together', (
   t.end();
 });
 
-t.test('every way to import is seen', (t) => {
+t.test('the layer check finds every kind of import', (t) => {
   const violation = ['base/a.ts:2 imports plan/ip'];
   for (const source of [
     "import '../plan/ip.js';",
@@ -220,7 +220,7 @@ t.test('every way to import is seen', (t) => {
   t.end();
 });
 
-t.test('a folder or file without a layer', (t) => {
+t.test('a folder or file without a layer fails the layer check', (t) => {
   t.same(check({ 'utils/a.ts': '', 'unexpected.ts': '' }), [
     'unexpected.ts belongs to no layer',
     'utils/a.ts belongs to no layer',
@@ -228,7 +228,7 @@ t.test('a folder or file without a layer', (t) => {
   t.end();
 });
 
-t.test('only native and main load an addon', (t) => {
+t.test('only native and main load the addon', (t) => {
   for (const source of [
     "import { createRequire } from 'node:module';",
     'process.dlopen(module, path);',
@@ -240,7 +240,7 @@ t.test('only native and main load an addon', (t) => {
   t.end();
 });
 
-t.test('other texts than modes name none', (t) => {
+t.test('the check for names of modes ignores other texts', (t) => {
   for (const source of [
     "const mode = 'nftables';",
     'const iptablesRules = 1;',
@@ -266,7 +266,7 @@ t.test('other texts than modes name none', (t) => {
   t.end();
 });
 
-t.test('cycles, in a folder and between folders', (t) => {
+t.test('import cycles are found, in a folder and between folders', (t) => {
   const found = check({
     'sources/manifests/a.ts': "import '../translate/b.js';",
     'sources/translate/b.ts': "import './c.js';",

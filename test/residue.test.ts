@@ -28,7 +28,7 @@ async function deleteAll(cluster: Cluster, name: Name): Promise<void> {
 }
 
 for (const mode of LINUX_STORIES) {
-  t.test(`${mode.definition.name}: Services of every kind come and go, and nothing of them stays`, async (t) => {
+  t.test(`${mode.definition.name}: Services of every kind come and go, and leave nothing`, async (t) => {
     const story = await parseStory('usual-cluster', { text: '', usual }, mode, SCENARIO_MODES);
     const cluster = await FakeCluster.start();
     t.teardown(() => cluster.stop());

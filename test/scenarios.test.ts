@@ -10,14 +10,14 @@ const folder = resolve('test/scenarios');
 const usual = readFileSync(join(folder, 'usual-cluster'), 'utf8');
 const files = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 
-t.test('there are stories', (t) => {
+t.test('scenario files are found', (t) => {
   t.ok(files.length > 20);
   t.end();
 });
 
 for (const [place, mode] of SCENARIO_MODES.entries()) {
   for (const [index, file] of files.entries()) {
-    t.test(`${mode.definition.name}: ${file}`, async (t) => {
+    t.test(`${mode.definition.name}: scenario ${file}`, async (t) => {
       const texts = { text: readFileSync(join(folder, file), 'utf8'), usual };
       const story = await parseStory(file, texts, mode, SCENARIO_MODES);
       const [asWritten, ...others] = variants(story);

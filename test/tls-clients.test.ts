@@ -63,7 +63,7 @@ const CLIENTS: Readonly<Record<string, (server: string) => Promise<unknown>>> = 
     ),
 };
 
-t.test('every client', async (t) => {
+t.test("every TLS client verifies the server's certificate", async (t) => {
   const good = authority.issue({ commonName: 'server', alternativeNames: ['DNS:localhost'] });
   const named = authority.issue({ commonName: 'localhost', use: 'server' });
   const foreign = stranger.issue({ commonName: 'server', alternativeNames: ['DNS:localhost'] });

@@ -28,7 +28,7 @@ t.before(() => {
 });
 
 for (const flavor of ['nft', 'legacy']) {
-  t.test(`${flavor}: an accounting object counts what comes to its rule, and is made once`, async (t) => {
+  t.test(`${flavor}: an accounting object counts packets of its rule, and is made once`, async (t) => {
     const name = `count-${flavor}`;
     t.equal(await accounting.accountPackets(name), null);
     t.equal(await accounting.accountCreate(name), true);
@@ -40,7 +40,7 @@ for (const flavor of ['nft', 'legacy']) {
     t.equal(await accounting.accountPackets(name), 3, 'its count stays');
   });
 
-  t.test(`${flavor}: the lists of recent tell who was seen when`, async (t) => {
+  t.test(`${flavor}: lists of xt_recent are read with address and time`, async (t) => {
     const [first, second] = [`FIRST-${flavor}`, `SECOND-${flavor}`];
     for (const [family, list] of [
       ['iptables', second],
@@ -63,7 +63,7 @@ for (const flavor of ['nft', 'legacy']) {
 }
 
 for (const flavor of ['nft', 'legacy'] as const) {
-  t.test(`${flavor}: rules that packets matched tell how many`, async (t) => {
+  t.test(`${flavor}: packet counters of rules are read`, async (t) => {
     for (const rule of [
       '-N T-COUNT',
       '-A OUTPUT -j T-COUNT',
@@ -92,7 +92,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 }
 
-t.test('misuse names the argument', (t) => {
+t.test('accounting: wrong arguments are named', (t) => {
   t.throws(() => accounting.accountCreate('x'.repeat(32)), {
     name: 'TypeError',
     message: /^name: expected a string of 1 to 31 bytes/,

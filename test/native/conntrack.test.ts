@@ -54,7 +54,7 @@ const DNS: readonly Tuple[] = [
   { protocol: 'udp', from: '10.1.0.1', to: '10.96.0.10', port: 53, zone: 7 },
 ];
 
-t.test('lists what conntrack(8) lists, through every filter', async (t) => {
+t.test('conntrackList() lists what conntrack(8) lists, through every filter', async (t) => {
   flush();
   [...OTHERS, ...DNS].forEach(insert);
   t.same(await listed('IPv4', UDP), shown('IPv4', '-p', 'udp'));
@@ -71,7 +71,7 @@ t.test('lists what conntrack(8) lists, through every filter', async (t) => {
   t.same(await listed('IPv4', UDP, '10.96.9.9'), []);
 });
 
-t.test('deletes what it is given and nothing else', async (t) => {
+t.test('conntrackDelete() deletes the given flows and no others', async (t) => {
   flush();
   OTHERS.forEach(insert);
   const others = { IPv4: shown('IPv4'), IPv6: shown('IPv6') };
@@ -96,7 +96,7 @@ for (const { family, from, to } of [
   { family: 'IPv4', from: '10.244.0.7', to: '10.96.0.10' },
   { family: 'IPv6', from: 'fd00:244::7', to: 'fd00:96::a' },
 ] as const) {
-  t.test(`of ${family} flows, those that nothing was replied to, and the state of each`, async (t) => {
+  t.test(`conntrackList() filters ${family} flows without a reply, and has the state of each`, async (t) => {
     flush();
     insert({ protocol: 'tcp', from, to, port: 80, state: 'SYN_SENT' });
     insert({ protocol: 'tcp', from, to, port: 81, state: 'SYN_SENT', replied: true });
@@ -120,7 +120,7 @@ for (const { family, from, to } of [
   });
 }
 
-t.test('only the flow of the zone goes', async (t) => {
+t.test('conntrackDelete() deletes only the flow of the given zone', async (t) => {
   flush();
   DNS.forEach(insert);
   const before = shown('IPv4');
@@ -137,7 +137,7 @@ t.test('only the flow of the zone goes', async (t) => {
   );
 });
 
-t.test('a flow that took the tuple over since the listing stays', async (t) => {
+t.test('conntrackDelete() keeps a flow that has the same tuple and is newer than the listing', async (t) => {
   flush();
   const [flow] = DNS;
   insert(flow!);
@@ -173,7 +173,7 @@ async function send(socket: Socket, port: number, to: string): Promise<void> {
   });
 }
 
-t.test('thousands of flows of a real socket', async (t) => {
+t.test('conntrackDelete() deletes thousands of flows of a real socket', async (t) => {
   flush();
   const count = 3000;
   const socket = await client('127.0.0.1');
@@ -211,7 +211,7 @@ for (const { family, from, frontend, own, endpoints, nat } of [
     nat: 'ip6',
   },
 ] as const) {
-  t.test(`a client follows the table after a pass, ${family}`, async (t) => {
+  t.test(`a UDP client reaches the new endpoint after a conntrack pass, ${family}`, async (t) => {
     flush();
     const reached: string[] = [];
     for (const endpoint of endpoints) {
@@ -310,7 +310,7 @@ function listAnything(...args: readonly unknown[]): unknown {
   return Reflect.apply(list, addon, args);
 }
 
-t.test('misuse names the field', (t) => {
+t.test('conntrack: wrong fields are named', (t) => {
   const right = filter('IPv4', UDP, '10.96.0.10', 53);
   const cases: readonly [Record<string, unknown>, string][] = [
     [{ family: 'inet' }, 'filter.family: expected "ip" or "ip6", found "inet"'],
@@ -339,7 +339,7 @@ t.test('misuse names the field', (t) => {
   t.end();
 });
 
-t.test('without rights both calls say so at once', (t) => {
+t.test('conntrack calls without CAP_NET_ADMIN are refused at once', (t) => {
   const script = `
     import { loadAddon } from ${JSON.stringify(new URL('../../src/native/load.js', import.meta.url).href)};
     const addon = loadAddon().conntrack;

@@ -23,7 +23,7 @@ interface Target {
 /** Of C++ itself, of Node-API and of the Windows SDK: mingw-w64 has some of POSIX' too. */
 const WINDOWS_HEADERS = /^(?:c?[a-z_]+|napi\.h|windows\.h|objbase\.h|computenetwork\.h)$/;
 
-t.test('every subsystem of the contract is there, with the same functions in the same order', (t) => {
+t.test('the addon has every subsystem of the contract, with the same functions in the same order', (t) => {
   const declared = Object.entries(SUBSYSTEMS).map(([name, functions]) => [name, Object.keys(functions)] as const);
   const contract = namesIn(source('src', 'native', 'contract.ts'), /^ {2}readonly (\w+): \w+Addon;/gm);
   t.strictSame(
@@ -39,7 +39,7 @@ t.test('every subsystem of the contract is there, with the same functions in the
   t.end();
 });
 
-t.test('each function is known by its name', (t) => {
+t.test('each function of the addon has its name', (t) => {
   const addon = loadAddon();
   for (const subsystem of SUBSYSTEMS_HERE)
     for (const [name, value] of Object.entries(addon[subsystem])) t.equal((value as { name: string }).name, name);
@@ -62,7 +62,7 @@ t.test('platform-neutral native code includes no platform header', (t) => {
   t.end();
 });
 
-t.test('native code for Windows needs nothing that MSVC lacks', (t) => {
+t.test('native code for Windows uses nothing that MSVC lacks', (t) => {
   const [target] = (JSON.parse(source('binding.gyp')) as { targets: readonly Target[] }).targets;
   const listed = target?.conditions.find(([condition]) => condition === "OS=='win'")?.[1].sources ?? [];
   const folders = ['addon', 'addon/windows', 'hcn', 'hcn/windows', 'service'];
@@ -86,7 +86,7 @@ t.test('native code for Windows needs nothing that MSVC lacks', (t) => {
   t.end();
 });
 
-t.test('the fields of errors are those of the contract', (t) => {
+t.test('errors of the addon have the fields of the contract', (t) => {
   const contract = source('src', 'native', 'errors.ts');
   const start = contract.indexOf('interface NativeErrorFields');
   const declared = namesIn(contract.slice(start, contract.indexOf('\n}', start)), /readonly (\w+):/g);

@@ -24,7 +24,7 @@ function lines({ count, ways, sums }: FlowSums): string[] {
   }).sort();
 }
 
-t.test('each flow counts once, whether it is seen or only its end', async (t) => {
+t.test('the flow counter counts each flow once, seen alive or only at its end', async (t) => {
   flush();
   insert(SERVICE);
   const counter = addon.conntrackCount(100, BUFFER);
@@ -53,7 +53,7 @@ t.test('each flow counts once, whether it is seen or only its end', async (t) =>
   counter.stop();
 });
 
-t.test('only so many ways are told apart', async (t) => {
+t.test('the flow counter has a limit of rows, and sums up the rest', async (t) => {
   flush();
   const counter = addon.conntrackCount(2, BUFFER);
   await counter.take();
@@ -64,7 +64,7 @@ t.test('only so many ways are told apart', async (t) => {
   counter.stop();
 });
 
-t.test('ends that come faster than they are read are told of', async (t) => {
+t.test('the flow counter reports lost notifications', async (t) => {
   flush();
   const counter = addon.conntrackCount(100, 0);
   await counter.take();
@@ -85,7 +85,7 @@ t.test('ends that come faster than they are read are told of', async (t) => {
   counter.stop();
 });
 
-t.test('several count, each for itself; misuse names the field', async (t) => {
+t.test('several flow counters count independently; wrong fields are named', async (t) => {
   flush();
   const counters = [addon.conntrackCount(9, BUFFER), addon.conntrackCount(9, BUFFER)];
   for (const counter of counters) await counter.take();

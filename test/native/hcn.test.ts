@@ -1,7 +1,7 @@
 import t from 'tap';
 import { hcnFeatures, type HcnFeatures } from '../../src/native/contract.js';
 
-t.test('features of each version of HNS', (t) => {
+t.test('each version of HNS has its features', (t) => {
   const has = (major: number, minor: number): readonly string[] =>
     Object.entries(hcnFeatures({ major, minor }) satisfies HcnFeatures).flatMap(([name, is]) => (is ? [name] : []));
   t.same(has(9, 1), []);

@@ -72,7 +72,7 @@ const CASES: readonly IpsetCase[] = [
   },
 ];
 
-t.test('every type: made, filled, listed and emptied as ipset sees it', async (t) => {
+t.test('every set type is made, filled, listed and emptied as ipset does', async (t) => {
   for (const each of CASES) await ipsetRoundTrip(t, ipset, each);
   t.same(await ipset.ipsetNames(), []);
 });
@@ -137,7 +137,7 @@ t.test('a refused ipset entry is named, and the others are applied', async (t) =
   run('ipset destroy');
 });
 
-t.test('many elements go in few messages, and all come back', async (t) => {
+t.test('thousands of set elements take few messages, and all are listed', async (t) => {
   const set = { name: 'MANY', type: 'hash:ip,port', family: 'IPv4', ...HASH } as const;
   const count = 5000;
   const elements = new Uint8Array(count * 7);
@@ -161,7 +161,7 @@ t.test('many elements go in few messages, and all come back', async (t) => {
   run('ipset destroy');
 });
 
-t.test('digests are the same for the same elements in whatever order, and others after every change', async (t) => {
+t.test('set digests ignore the order of elements, and differ after every change', async (t) => {
   const digests = async (): Promise<readonly (number | undefined)[]> => [
     ...(await ipset.ipsetDigests(['digests', 'none'], 'whole')),
     ...(await ipset.ipsetDigests(['digests', 'none'], 'headers')),
@@ -193,7 +193,7 @@ t.test('digests are the same for the same elements in whatever order, and others
   }
 });
 
-t.test('packets that match an element are counted, from the one that a rule adds it for', async (t) => {
+t.test('packets that match a set element are counted', async (t) => {
   const set = {
     name: 'COUNTED',
     type: 'hash:ip,port',
@@ -221,7 +221,7 @@ t.test('packets that match an element are counted, from the one that a rule adds
   run('ipset destroy');
 });
 
-t.test('sets of others: what they are, and that they are not what they seem', async (t) => {
+t.test('foreign sets are listed with their type, and special ones are marked', async (t) => {
   run('ipset create OTHER list:set');
   run('ipset create TIMED hash:ip timeout 60');
   run('ipset create MASKED hash:ip netmask 24');
@@ -246,7 +246,7 @@ t.test('sets of others: what they are, and that they are not what they seem', as
   run('ipset destroy');
 });
 
-t.test('bad arguments are named with their paths', (t) => {
+t.test('ipset: wrong arguments are named with their paths', (t) => {
   const set = { name: 'S', type: 'hash:ip', family: 'IPv4', ...HASH } as const;
   const cases: readonly (readonly [RegExp, IpsetOperation])[] = [
     [

@@ -17,7 +17,7 @@ const PORTS = Array.from({ length: 3000 }, (_, index) => ({ name: `p${index}`, p
 
 for (const flavor of ['legacy', 'nft'] as const)
   for (const family of ['IPv4', 'IPv6'] as const)
-    t.test(`${flavor} ${family}: the deepest chains are taken, and listed as they were written`, async (t) => {
+    t.test(`${flavor} ${family}: the deepest dispatch chains are accepted, and listed as written`, async (t) => {
       const victim = VICTIMS[family];
       const rig = new Rig(undefined, family);
       const isV4 = family === 'IPv4';

@@ -97,7 +97,7 @@ async function failure(call: Promise<unknown>): Promise<NativeError> {
   throw new Error('it did not fail');
 }
 
-t.test('both flavours are found, with their versions', async (t) => {
+t.test('both iptables flavours are found, with their versions', async (t) => {
   // Whoever asks for a legacy table makes the kernel load what legacy needs.
   spawnSync('iptables-legacy', ['-t', 'nat', '-S']);
   spawnSync('ip6tables-legacy', ['-t', 'nat', '-S']);
@@ -111,7 +111,7 @@ t.test('both flavours are found, with their versions', async (t) => {
   }
 });
 
-t.test('a listing changes nothing: a table that nobody used stays unused', async (t) => {
+t.test('a listing does not create an unused iptables table', async (t) => {
   t.strictSame(await addon.iptablesList('IPv4', 'legacy', ['mangle'], []), []);
   t.notMatch(await addon.iptablesSizes('IPv4'), 'mangle');
   const { stdout } = spawnSync('cat', ['/proc/net/ip_tables_names'], { encoding: 'utf8' });
@@ -124,7 +124,7 @@ for (const [family, program] of [
   ['IPv4', 'iptables-legacy'],
   ['IPv6', 'ip6tables-legacy'],
 ] as const)
-  t.test(`${family}: sizes of legacy tables tell of rules that come and go`, async (t) => {
+  t.test(`${family}: sizes of legacy tables change with their rules`, async (t) => {
     const change = (...parameters: readonly string[]): unknown =>
       spawnSync(program, ['-w', '-t', 'nat', ...parameters]).status;
     change('-S');
@@ -175,7 +175,7 @@ for (const flavor of FLAVORS) {
       t.equal(new Set(digests).size, operations.length);
     });
 
-    t.test(`${flavor} ${family}: rules in built-in chains come and go, chains are emptied and removed`, async (t) => {
+    t.test(`${flavor} ${family}: rules in built-in chains come and go, chains are flushed and removed`, async (t) => {
       const jump = {
         type: 'rule',
         table: 'nat',
@@ -203,7 +203,7 @@ for (const flavor of FLAVORS) {
 
   // A message as long as iptables-nft's asks for a buffer that root of the machine alone is given (SO_SNDBUFFORCE).
   t.test(
-    `${flavor}: 10,000 endpoints in one chain`,
+    `${flavor}: 10,000 endpoints fit in one chain`,
     needs(...(flavor === 'nft' ? (['root'] as const) : [])),
     async (t) => {
       const operations = [chain('T-BIG', [endpoints('IPv4', 10_000)], 'default/big')];
@@ -217,38 +217,41 @@ for (const flavor of FLAVORS) {
     },
   );
 
-  t.test(`${flavor}: an error names the program, its exit code and words, the rule and its owner`, async (t) => {
-    const bad = await failure(
-      restore(
-        'IPv4',
-        flavor,
-        chain('T-A', [text('-j RETURN')]),
-        chain('T-B', [endpoints('IPv4', 3), text('-p tcp -m tcp --dport 99999 -j RETURN')], 'default/web'),
-      ),
-    );
-    t.match(bad.message, `ables-`);
-    t.match(bad.message, `exit code 2: `);
-    t.match(bad.message, "invalid port/service `99999' specified");
-    t.match(bad, {
-      code: 'ERR_IPTABLES',
-      operation: 'iptables restore',
-      object: 'nat: -A T-B -p tcp -m tcp --dport 99999 -j RETURN (default/web)',
-      index: 1,
-      errno: null,
-    });
-    const missing = await failure(
-      restore('IPv4', flavor, chain('T-A', []), {
-        type: 'rule',
-        verb: 'delete',
-        table: 'nat',
-        chain: 'T-A',
-        text: '-j RETURN',
-      }),
-    );
-    t.match(missing, { object: 'nat: -D T-A -j RETURN', index: 1 });
-    t.equal(await listed('IPv4', flavor, 'T-A'), undefined, 'nothing of the table happened');
-    t.strictSame(await restore('IPv4', flavor), { bytes: 0, rules: 0 });
-  });
+  t.test(
+    `${flavor}: an iptables error names the program, its exit code and message, the rule and its owner`,
+    async (t) => {
+      const bad = await failure(
+        restore(
+          'IPv4',
+          flavor,
+          chain('T-A', [text('-j RETURN')]),
+          chain('T-B', [endpoints('IPv4', 3), text('-p tcp -m tcp --dport 99999 -j RETURN')], 'default/web'),
+        ),
+      );
+      t.match(bad.message, `ables-`);
+      t.match(bad.message, `exit code 2: `);
+      t.match(bad.message, "invalid port/service `99999' specified");
+      t.match(bad, {
+        code: 'ERR_IPTABLES',
+        operation: 'iptables restore',
+        object: 'nat: -A T-B -p tcp -m tcp --dport 99999 -j RETURN (default/web)',
+        index: 1,
+        errno: null,
+      });
+      const missing = await failure(
+        restore('IPv4', flavor, chain('T-A', []), {
+          type: 'rule',
+          verb: 'delete',
+          table: 'nat',
+          chain: 'T-A',
+          text: '-j RETURN',
+        }),
+      );
+      t.match(missing, { object: 'nat: -D T-A -j RETURN', index: 1 });
+      t.equal(await listed('IPv4', flavor, 'T-A'), undefined, 'nothing of the table happened');
+      t.strictSame(await restore('IPv4', flavor), { bytes: 0, rules: 0 });
+    },
+  );
 }
 
 t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
@@ -259,7 +262,7 @@ t.test('a table that the nft flavour cannot read is an error, not an empty one',
   spawnSync('nft', ['delete table ip mangle']);
 });
 
-t.test('the legacy lock is waited for', async (t) => {
+t.test('iptables waits for the legacy lock', async (t) => {
   const lock = `${t.testdir()}/lock`;
   process.env['XTABLES_LOCKFILE'] = lock;
   const holder = spawn('flock', [lock, 'sh', '-c', 'echo held; read -r line'], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -278,7 +281,7 @@ t.test('the legacy lock is waited for', async (t) => {
   delete process.env['XTABLES_LOCKFILE'];
 });
 
-t.test('programs are found beside their flavour, and their absence is said', async (t) => {
+t.test('iptables programs are found by flavour, and a missing one is reported', async (t) => {
   const path = process.env['PATH'];
   const bin = t.testdir({
     'iptables-nft-save': '#!/bin/sh\necho garbage\n',
@@ -294,14 +297,14 @@ t.test('programs are found beside their flavour, and their absence is said', asy
   process.env['PATH'] = path;
 });
 
-t.test('the kernel tells which matches it has, and nothing changes', async (t) => {
+t.test('iptables matches of the kernel are listed without any change', async (t) => {
   for (const family of ['IPv4', 'IPv6'] as const) {
     const answers = ['conntrack', 'addrtype', 'nonsense'].map((name) => addon.iptablesMatch(family, name));
     t.same(await Promise.all(answers), [true, true, false], family);
   }
 });
 
-t.test('misuse names the field', (t) => {
+t.test('iptables: wrong fields are named', (t) => {
   const method: unknown = Reflect.get(addon, 'iptablesEncode');
   const encode = (operation: unknown): unknown =>
     Reflect.apply(method as (value: unknown) => unknown, undefined, [

@@ -8,7 +8,7 @@ import { endpoints, service } from '../support/virtual-services.js';
 const { ipvs } = loadAddon();
 const WEB = service('10.96.0.1', 80);
 
-t.test('without ip_vs there are no virtual services, and none is loaded to find out', async (t) => {
+t.test('without ip_vs there are no virtual services, and the module is not loaded', async (t) => {
   const before = existsSync('/proc/net/ip_vs');
   t.same(await ipvs.ipvsServices('IPv4'), []);
   const [none] = await ipvs.ipvsDestinations([WEB]);
@@ -20,7 +20,7 @@ t.test('without ip_vs there are no virtual services, and none is loaded to find 
   t.equal(existsSync('/proc/net/ip_vs'), before);
 });
 
-t.test('bad arguments are named with their paths', (t) => {
+t.test('ipvs: wrong arguments are named with their paths', (t) => {
   const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
   const set = { type: 'service', verb: 'set', service: WEB, state } as const;
   const some = {

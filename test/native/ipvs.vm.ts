@@ -108,7 +108,7 @@ run('ip link set lo up');
 
 t.afterEach(() => run('ipvsadm -C'));
 
-t.test('ipvsadm shows the created services, and services created by ipvsadm are listed alike', async (t) => {
+t.test('ipvsadm lists the created services, and its own are listed alike', async (t) => {
   t.same((await ipvs.ipvsApply(NEW)).refused, []);
   const expected = SERVICES.flatMap((each) => each.saved).sort();
   t.same(saved(), expected);
@@ -126,7 +126,7 @@ t.test('ipvsadm shows the created services, and services created by ipvsadm are 
   t.same(saved(), []);
 });
 
-t.test('services and destinations change in place', async (t) => {
+t.test('virtual services and destinations are changed in place', async (t) => {
   await ipvs.ipvsApply(NEW);
   const web = service('10.96.0.1', 443);
   const one = endpoints(['10.0.0.1', 8443]);
@@ -165,7 +165,7 @@ t.test('services and destinations change in place', async (t) => {
   t.ok(saved().includes('-a -t 10.96.0.1:443 -r 10.0.0.3:443 -m -w 1'), 'and is set right');
 });
 
-t.test('each message has an answer of its own', async (t) => {
+t.test('each ipvs message has its own answer', async (t) => {
   const web = service('10.96.0.1', 443);
   const missing = service('10.96.0.9', 80);
   const two = endpoints(['10.0.0.1', 1], ['10.0.0.2', 2]);
@@ -208,56 +208,53 @@ t.test('each message has an answer of its own', async (t) => {
   t.equal(saved().length, 3);
 });
 
-t.test(
-  'digests are the same for the same, whatever the order, and others after every change but of connections',
-  async (t) => {
-    const [web, other] = [service('10.96.0.1', 443), service('10.96.0.2', 443)];
-    const digests = async (): Promise<readonly number[]> => [
-      await ipvs.ipvsServicesDigest('IPv4'),
-      ...(await ipvs.ipvsDestinationsDigests([web, other])),
-    ];
-    const none = await digests();
-    t.same(none.slice(1), [0, 0], 'nothing has no digest');
-    const made = ['-A -t 10.96.0.1:443 -s rr', '-A -t 10.96.0.2:443 -s rr'];
-    const filled = ['10.0.0.1', '10.0.0.2'].map((each) => `-a -t 10.96.0.1:443 -r ${each}:443 -m -w 1`);
-    run('ipvsadm -R', [...made, ...filled, ''].join('\n'));
-    const full = await digests();
+t.test('ipvs digests ignore order and connections, and differ after every other change', async (t) => {
+  const [web, other] = [service('10.96.0.1', 443), service('10.96.0.2', 443)];
+  const digests = async (): Promise<readonly number[]> => [
+    await ipvs.ipvsServicesDigest('IPv4'),
+    ...(await ipvs.ipvsDestinationsDigests([web, other])),
+  ];
+  const none = await digests();
+  t.same(none.slice(1), [0, 0], 'nothing has no digest');
+  const made = ['-A -t 10.96.0.1:443 -s rr', '-A -t 10.96.0.2:443 -s rr'];
+  const filled = ['10.0.0.1', '10.0.0.2'].map((each) => `-a -t 10.96.0.1:443 -r ${each}:443 -m -w 1`);
+  run('ipvsadm -R', [...made, ...filled, ''].join('\n'));
+  const full = await digests();
+  t.same(
+    full.map((each, index) => each === none[index]),
+    [false, false, true],
+  );
+  run('ipvsadm -C');
+  run('ipvsadm -R', [...made.reverse(), ...filled.reverse(), ''].join('\n'));
+  t.same(await digests(), full, 'in another order');
+  t.equal(await ipvs.ipvsServicesDigest('IPv6'), await ipvs.ipvsServicesDigest('IPv6'));
+  const changes: readonly (readonly [command: string, place: number])[] = [
+    ['ipvsadm -E -t 10.96.0.2:443 -s lc', 0],
+    ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100', 0],
+    ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100 -M 255.255.255.0', 0],
+    ['ipvsadm -A -u 10.96.0.2:443 -s rr', 0],
+    ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 0', 1],
+    ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -g -w 1', 1],
+    ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 1 -x 9', 1],
+    ['ipvsadm -d -t 10.96.0.1:443 -r 10.0.0.2:443', 1],
+    ['ipvsadm -a -t 10.96.0.2:443 -r 10.0.0.2:443 -m', 2],
+  ];
+  let before = await digests();
+  for (const [command, place] of changes) {
+    run(command);
+    const after = await digests();
     t.same(
-      full.map((each, index) => each === none[index]),
-      [false, false, true],
+      after.flatMap((each, index) => (each === before[index] ? [] : [index])),
+      [place],
+      command,
     );
-    run('ipvsadm -C');
-    run('ipvsadm -R', [...made.reverse(), ...filled.reverse(), ''].join('\n'));
-    t.same(await digests(), full, 'in another order');
-    t.equal(await ipvs.ipvsServicesDigest('IPv6'), await ipvs.ipvsServicesDigest('IPv6'));
-    const changes: readonly (readonly [command: string, place: number])[] = [
-      ['ipvsadm -E -t 10.96.0.2:443 -s lc', 0],
-      ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100', 0],
-      ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100 -M 255.255.255.0', 0],
-      ['ipvsadm -A -u 10.96.0.2:443 -s rr', 0],
-      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 0', 1],
-      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -g -w 1', 1],
-      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 1 -x 9', 1],
-      ['ipvsadm -d -t 10.96.0.1:443 -r 10.0.0.2:443', 1],
-      ['ipvsadm -a -t 10.96.0.2:443 -r 10.0.0.2:443 -m', 2],
-    ];
-    let before = await digests();
-    for (const [command, place] of changes) {
-      run(command);
-      const after = await digests();
-      t.same(
-        after.flatMap((each, index) => (each === before[index] ? [] : [index])),
-        [place],
-        command,
-      );
-      before = after;
-    }
-    const [destinations] = await ipvs.ipvsDestinations([web]);
-    t.same([...(destinations?.bounded ?? [])], [1]);
-  },
-);
+    before = after;
+  }
+  const [destinations] = await ipvs.ipvsDestinations([web]);
+  t.same([...(destinations?.bounded ?? [])], [1]);
+});
 
-t.test('every scheduler that the kernel has can be had', async (t) => {
+t.test('every scheduler in the kernel can be used', async (t) => {
   const modules = readdirSync(`/lib/modules/${run('uname -r').trim()}/kernel/net/netfilter/ipvs`);
   const schedulers = modules.flatMap((name) => /^ip_vs_(?!ftp|pe_)(\w+)\.ko/.exec(name)?.[1] ?? []);
   t.ok(schedulers.includes('rr') && schedulers.length >= 10, schedulers.join(' '));
@@ -273,7 +270,7 @@ t.test('every scheduler that the kernel has can be had', async (t) => {
   }
 });
 
-t.test('connections are counted', async (t) => {
+t.test('ipvs connections are counted', async (t) => {
   const web = service('127.0.0.1', 80, 'UDP');
   await ipvs.ipvsApply([
     { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
@@ -290,7 +287,7 @@ t.test('connections are counted', async (t) => {
   t.same([...(destinations?.connections ?? [])], [3]);
 });
 
-t.test('where persistence sends a client is told, as long as the kernel remembers', async (t) => {
+t.test('the endpoint of a persistent client is shown while the kernel remembers it', async (t) => {
   for (const [family, address] of [
     ['udp4', '127.0.0.1'],
     ['udp6', '::1'],
@@ -327,7 +324,7 @@ t.test('where persistence sends a client is told, as long as the kernel remember
   }
 });
 
-t.test('timeouts are read, and set but where 0', async (t) => {
+t.test('ipvs timeouts are read, and set unless 0', async (t) => {
   await ipvs.ipvsSetTimeouts({ tcp: 901, tcpFin: 121, udp: 301 });
   t.same(await ipvs.ipvsTimeouts(), { tcp: 901, tcpFin: 121, udp: 301 });
   await ipvs.ipvsSetTimeouts({ tcp: 0, tcpFin: 60, udp: 0 });
@@ -335,7 +332,7 @@ t.test('timeouts are read, and set but where 0', async (t) => {
   t.match(run('ipvsadm -L --timeout'), /901 60 301/);
 });
 
-t.test('thousands of destinations', async (t) => {
+t.test('thousands of ipvs destinations are listed', async (t) => {
   const web = service('10.96.0.1', 80);
   const count = 3000;
   const many = new Uint8Array(count * 6);
@@ -351,7 +348,7 @@ t.test('thousands of destinations', async (t) => {
   t.equal((await ipvs.ipvsApply([added])).refused.length, count);
 });
 
-t.test('a dummy link is made once, is down, and has addresses that are local at once', async (t) => {
+t.test('the dummy link is made once, stays down, and its addresses are local at once', async (t) => {
   t.equal(await route.linkEnsureDummy('kube-ipvs0'), true);
   t.equal(await route.linkEnsureDummy('kube-ipvs0'), false);
   t.match(run('ip -d link show kube-ipvs0'), /kube-ipvs0: <BROADCAST,NOARP> .*state DOWN.*\n.*\n.*dummy/);
@@ -368,7 +365,7 @@ t.test('a dummy link is made once, is down, and has addresses that are local at 
   t.equal(await route.linkDelete('kube-ipvs0'), true);
 });
 
-t.test('sets of pairs', async (t) => {
+t.test('sets of address pairs match in ipvs mode', async (t) => {
   const pair = join(packed('10.0.0.1', '10.0.0.1'), [32, 32]);
   const set = { name: 'KUBE-LOOP-BACK', type: 'hash:net,net', family: 'IPv4', ...HASH } as const;
   await ipsetRoundTrip(t, ipset, {

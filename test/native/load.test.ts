@@ -28,7 +28,7 @@ function load(
   return { status, output: stdout + stderr };
 }
 
-t.test('the addon is found', (t) => {
+t.test('the addon is found in its places', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
   t.teardown(() => {
     rmSync(root, { recursive: true });
@@ -63,7 +63,7 @@ t.test('the addon is found', (t) => {
   t.end();
 });
 
-t.test('a platform has some subsystems; asking for another is one clear error', async (t) => {
+t.test('a platform has some subsystems, and another one is a clear error', async (t) => {
   const { conntrack, nftables } = loadAddon();
   const addon = openAddon({ conntrack }, 'x.node', null);
   t.equal(addon.conntrack, conntrack);
@@ -82,7 +82,7 @@ t.test('a platform has some subsystems; asking for another is one clear error', 
   t.match(lines, [/^native nftCompile\(/]);
 });
 
-t.test('every crossing is traced', async (t) => {
+t.test('calls of the addon are traced', async (t) => {
   const lines: string[] = [];
   const addon = traced(loadAddon().nftables, (line) => lines.push(line));
   const nothing = { family: 'ip', table: 't', operations: [] } as const;
@@ -101,7 +101,7 @@ t.test('every crossing is traced', async (t) => {
   t.equal(lines.length, 5);
 });
 
-t.test('errors are told apart', (t) => {
+t.test('native errors are distinguished from others', (t) => {
   const fields = { operation: 'nft transaction', kernelMessage: null, object: null, index: null, element: null };
   const native = (code: string, errno: string | null): Error =>
     Object.assign(new Error('x'), { ...fields, code, errno });

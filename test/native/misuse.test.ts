@@ -98,7 +98,7 @@ const OPERATIONS: readonly (readonly [string, unknown])[] = [
 ];
 
 for (const method of ['nftEncode', 'nftTransact'] as const) {
-  t.test(`${method} names the field that is wrong`, (t) => {
+  t.test(`${method}() names the wrong field`, (t) => {
     for (const [message, operation] of OPERATIONS)
       t.throws(() => call(method, transaction(operation)), new TypeError(message));
     t.throws(() => call(method), new TypeError('the argument: expected an object, found undefined'));
@@ -111,7 +111,7 @@ for (const method of ['nftEncode', 'nftTransact'] as const) {
   });
 }
 
-t.test('other functions name the argument that is wrong', (t) => {
+t.test('other native functions name the wrong argument', (t) => {
   t.throws(
     () => call('nftList', 'ip'),
     new TypeError('table: expected a string of 1 to 255 bytes without NUL, found undefined'),
@@ -126,7 +126,7 @@ t.test('other functions name the argument that is wrong', (t) => {
   t.end();
 });
 
-t.test('an exception of a getter is passed on', (t) => {
+t.test('an exception in a getter reaches the caller', (t) => {
   const thrown = new Error('from the getter');
   const hostile = new Proxy(
     {},
@@ -148,7 +148,7 @@ t.test('an exception of a getter is passed on', (t) => {
   t.end();
 });
 
-t.test('bytes are copied before the call returns', (t) => {
+t.test('bytes are copied before a native call returns', (t) => {
   const keys = new Uint8Array(8).fill(7);
   const before = Buffer.from(
     addon.nftEncode({ family: 'ip', table: 't', operations: [{ ...ELEMENTS, type: 'elements', verb: 'add', keys }] }),
@@ -160,7 +160,7 @@ t.test('bytes are copied before the call returns', (t) => {
   t.end();
 });
 
-t.test('a command the compiler does not take is an ERR_NFT_JSON with its path', async (t) => {
+t.test('an nft command that does not compile is an ERR_NFT_JSON with its path', async (t) => {
   const commands = [{ add: { chain: { family: 'ip', table: 't', name: 'c', hook: 'input' } } }];
   const path = 'commands[0].add.chain.type: expected a string, found nothing';
   const fields = { code: 'ERR_NFT_JSON', errno: null, kernelMessage: null, object: null, element: null };

@@ -81,7 +81,7 @@ function chainOf(listing: NftTableListing | null, name: string): unknown {
 }
 
 for (const family of ['ip', 'ip6'] as const) {
-  t.test(`${family}: what nft takes lists as if nft had loaded it`, async (t) => {
+  t.test(`${family}: what nft accepts is listed as if nft had loaded it`, async (t) => {
     const texts = rulesOfNftText(family);
     const rules = [...rulesOfNft(family), ...texts.map((each) => each.rule)];
     const commands = ruleset(family, rules);
@@ -107,7 +107,7 @@ for (const family of ['ip', 'ip6'] as const) {
     t.strictSame(compiled, asDeclared(ours.ours), 'the compiler foretells the listing');
   });
 
-  t.test(`${family}: what nft refuses still lists`, async (t) => {
+  t.test(`${family}: tables that nft refuses are still listed`, async (t) => {
     const rules = rulesOfOurs(family);
     const commands = ruleset(family, rules);
     await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', commands }] });

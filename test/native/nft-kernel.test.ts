@@ -27,7 +27,7 @@ import {
   failure,
 } from './nft-elements.js';
 
-t.test('elements come back as they were added', async (t) => {
+t.test('nft elements are listed as they were added', async (t) => {
   await fresh();
   const pair = [frontend(1), frontend(2)];
   await transact(
@@ -49,7 +49,7 @@ t.test('elements come back as they were added', async (t) => {
   ]);
 });
 
-t.test('only the elements asked for are fetched', async (t) => {
+t.test('nftList() fetches only the requested elements', async (t) => {
   await fresh();
   const all = await addon.nftList('ip', TABLE, null);
   t.ok(all?.sets.every((set) => set.elements !== null));
@@ -61,7 +61,7 @@ t.test('only the elements asked for are fetched', async (t) => {
   );
 });
 
-t.test('elements of some sets, without the table', async (t) => {
+t.test('nftElements() fetches the elements of some sets without the table', async (t) => {
   await fresh();
   await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
   const listing = await addon.nftList('ip', TABLE, null);
@@ -76,7 +76,7 @@ t.test('elements of some sets, without the table', async (t) => {
   t.strictSame(await addon.nftElements('ip', 'no-such-table', ['targets']), []);
 });
 
-t.test('counters of elements', async (t) => {
+t.test('nftElements() has counters', async (t) => {
   await fresh();
   const add = ['add', 'element', 'ip', TABLE, 'seen'];
   const one = '10.0.0.1 . 10.96.0.1 . tcp . 80';
@@ -88,7 +88,7 @@ t.test('counters of elements', async (t) => {
   t.equal((await listed('frontends'))?.packets, null);
 });
 
-t.test('intervals of concatenations are deleted and added again in one batch', async (t) => {
+t.test('intervals of concatenations are deleted and added in one batch', async (t) => {
   await fresh();
   const range = (low: number, high: number): NftElementsOperation => ({
     ...elements('sources', 'add', [[...frontend(1), 192, 168, low, 0]]),
@@ -103,7 +103,7 @@ t.test('intervals of concatenations are deleted and added again in one batch', a
   ]);
 });
 
-t.test('plain intervals list as pairs of ends', async (t) => {
+t.test('plain intervals are listed as pairs of ends', async (t) => {
   await fresh();
   const { status } = spawnSync('nft', [
     'add',
@@ -121,7 +121,7 @@ t.test('plain intervals list as pairs of ends', async (t) => {
   ]);
 });
 
-t.test('data of a key changes in one batch', async (t) => {
+t.test('the data of an element changes in one batch', async (t) => {
   await fresh();
   await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
   await transact(
@@ -167,7 +167,7 @@ t.test('250,000 elements load in one transaction', async (t) => {
   t.equal((await listed('endpoints'))?.count, whole.count);
 });
 
-t.test('a failing transaction changes nothing and says what failed', async (t) => {
+t.test('a failing nft transaction changes nothing and names the failed operation', async (t) => {
   await fresh();
   await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
   const rejected = (...operations: readonly NftOperation[]): Promise<NativeError> => failure(transact(...operations));
@@ -220,11 +220,11 @@ t.test('a failing transaction changes nothing and says what failed', async (t) =
   });
 });
 
-t.test('a table that does not exist lists as null', async (t) => {
+t.test('nftList() of a missing table is null', async (t) => {
   t.equal(await addon.nftList('ip6', 'no-such-table', null), null);
 });
 
-t.test('an empty transaction, and deletions of nothing, change nothing', async (t) => {
+t.test('an empty nft transaction, and an empty deletion, change nothing', async (t) => {
   await fresh();
   await transact(elements('frontends', 'add', [frontend(1)]));
   t.strictSame(await transact(), { messages: 0, bytes: 0 });
@@ -243,7 +243,7 @@ function openSockets(): number {
   return open.length;
 }
 
-t.test('sockets are used again, and those of failures closed', async (t) => {
+t.test('netlink sockets are reused, and closed after failures', async (t) => {
   await fresh();
   const before = openSockets();
   for (let round = 0; round < 20; round++) {
@@ -256,7 +256,7 @@ t.test('sockets are used again, and those of failures closed', async (t) => {
   t.ok(openSockets() <= before + 4, 'no more than four are kept');
 });
 
-t.test('foreign rules show', async (t) => {
+t.test('nftList() has foreign rules', async (t) => {
   await fresh();
   const { status } = spawnSync('nft', [
     'add',
@@ -272,7 +272,7 @@ t.test('foreign rules show', async (t) => {
   t.match(chain?.rules, [/^\[unknown\(quota\) 0x[0-9a-f]+\] \[limit rate 5 .*\[lookup sreg 1 set __set0\]/]);
 });
 
-t.test('listings under change by others are whole', async (t) => {
+t.test('listings are consistent during foreign changes', async (t) => {
   await fresh();
   // Of our own changes whoever lists knows, and they start no listing over. A worker has an addon of its own, so it is somebody else.
   const module = (name: string): string => new URL(name, import.meta.url).href;
@@ -312,7 +312,7 @@ function child(unshare: readonly string[], code: string): string {
   return stdout + stderr;
 }
 
-t.test('without rights the error says so', (t) => {
+t.test('nft without CAP_NET_ADMIN is an error that names it', (t) => {
   // A new user namespace has no rights over the network namespace it came from.
   const show = 'catch((e) => console.log(e.code, e.errno, e.message))';
   const table = `{ add: { table: { family: 'ip', name: 't' } } }`;
@@ -326,7 +326,7 @@ t.test('without rights the error says so', (t) => {
   t.end();
 });
 
-t.test('a batch larger than the socket takes is refused before it is sent', (t) => {
+t.test('a batch larger than the socket buffer is refused before it is sent', (t) => {
   const operation = `{ type: 'elements', verb: 'add', set: 's', count: n, keyLength: 4, keys: new Uint8Array(4 * n), keyEnds: null,
     dataLength: 0, data: null, gotoChains: null, comments: null }`;
   const output = child(
@@ -340,7 +340,7 @@ t.test('a batch larger than the socket takes is refused before it is sent', (t) 
   t.end();
 });
 
-t.test('a worker that ends with calls in flight takes nothing with it', async (t) => {
+t.test('a worker that ends with calls in flight does not crash', async (t) => {
   await fresh();
   const module = new URL('../../src/native/load.js', import.meta.url).href;
   const code = `
@@ -359,21 +359,18 @@ t.test('a worker that ends with calls in flight takes nothing with it', async (t
   t.ok(await addon.nftList('ip', TABLE, []));
 });
 
-t.test(
-  'the generation is asked for without a thread: an idle process in mode iptables does so each second',
-  async (t) => {
-    await fresh();
-    const works: string[] = [];
-    const hook = createHook({
-      init: (_, type) => {
-        if (type.startsWith('nft ')) works.push(type);
-      },
-    }).enable();
-    const before = await addon.nftGeneration();
-    t.same(works, []);
-    await transact(command({ add: { chain: { family: 'ip', table: TABLE, name: 'another' } } }));
-    hook.disable();
-    t.equal(works.length, 1, 'a transaction has one');
-    t.equal(await addon.nftGeneration(), before + 1);
-  },
-);
+t.test('the nft generation is read without a thread', async (t) => {
+  await fresh();
+  const works: string[] = [];
+  const hook = createHook({
+    init: (_, type) => {
+      if (type.startsWith('nft ')) works.push(type);
+    },
+  }).enable();
+  const before = await addon.nftGeneration();
+  t.same(works, []);
+  await transact(command({ add: { chain: { family: 'ip', table: TABLE, name: 'another' } } }));
+  hook.disable();
+  t.equal(works.length, 1, 'a transaction has one');
+  t.equal(await addon.nftGeneration(), before + 1);
+});

@@ -61,7 +61,7 @@ t.beforeEach(() => {
   nft('flush ruleset');
 });
 
-t.test('notifications name the process and the change', async (t) => {
+t.test('nft notifications name the process and the change', async (t) => {
   const { changes, next } = watch(t);
   nft(`add table ip ${TABLE}`);
   t.match(await next(), { families: ['ip'], missed: false, process: /^nft\[\d+\]$/ });
@@ -79,7 +79,7 @@ t.test('notifications name the process and the change', async (t) => {
   t.same(changes, []);
 });
 
-t.test('transactions of ours are silent, a large one may hide those of others', async (t) => {
+t.test('own nft transactions are not notified, and a large one may hide foreign ones', async (t) => {
   const { changes, next } = watch(t);
   await addon.nftTransact({
     family: 'ip',
@@ -117,7 +117,7 @@ t.test('transactions of ours are silent, a large one may hide those of others', 
 });
 
 // nft's own message is longer than what it may send at once without root of the machine (SO_SNDBUFFORCE).
-t.test('more than can be received counts as missed', needs('root'), async (t) => {
+t.test('an overflow of nft notifications counts as missed changes', needs('root'), async (t) => {
   const { next } = watch(t);
   nft(`add table ip ${TABLE}`, `add set ip ${TABLE} s { type ipv4_addr; }`);
   await next();
@@ -127,7 +127,7 @@ t.test('more than can be received counts as missed', needs('root'), async (t) =>
   t.ok(change.missed || change.families.includes('ip'));
 });
 
-t.test('a listing is not disturbed by other tables, and sees what it has to', async (t) => {
+t.test('an nft listing is not disturbed by other tables, and notices changes of its own', async (t) => {
   await addon.nftTransact({
     family: 'ip',
     table: TABLE,
@@ -152,7 +152,7 @@ t.test('a listing is not disturbed by other tables, and sees what it has to', as
   await worker.terminate();
 });
 
-t.test('a watch ends with its environment', async (t) => {
+t.test('an nft watch ends with its environment', async (t) => {
   const code = `
     const { workerData } = require('node:worker_threads');
     const addon = require(workerData.path).nftables;
@@ -165,7 +165,7 @@ t.test('a watch ends with its environment', async (t) => {
   }
 });
 
-t.test('misuse', (t) => {
+t.test('nft watch: wrong arguments are named', (t) => {
   t.throws(() => addon.nftWatch('', () => undefined), { name: 'TypeError', message: /^table: / });
   t.throws((): unknown => Reflect.apply(Reflect.get(addon, 'nftWatch') as () => unknown, undefined, ['x', 7]), {
     name: 'TypeError',

@@ -9,7 +9,7 @@ function descriptorOf(socket: Socket): number {
   return (Reflect.get(socket, '_handle') as { readonly fd: number }).fd;
 }
 
-t.test('the user at the other end of a Unix socket', async (t) => {
+t.test('peerUser() is the user at the other end of a Unix socket', async (t) => {
   const path = `\0pointsman-peer-${process.pid}`;
   const server = createServer((socket) => socket.on('error', () => undefined));
   server.listen(path);
@@ -21,13 +21,13 @@ t.test('the user at the other end of a Unix socket', async (t) => {
   server.close();
 });
 
-t.test('no socket, and no descriptor', (t) => {
+t.test('peerUser() of a missing descriptor is null, and no number is an error', (t) => {
   t.equal(peer.peerUser(0x7fffffff), null);
   for (const wrong of [-1, 1.5, 'x', null, 2 ** 31]) t.throws(() => peer.peerUser(wrong as number), TypeError);
   t.end();
 });
 
-t.test('a limit on silence is for connections of TCP', async (t) => {
+t.test('a limit on silence is set on TCP connections only', async (t) => {
   const path = `\0pointsman-silence-${process.pid}`;
   for (const [at, isTcp] of [
     [path, false],

@@ -16,7 +16,7 @@ async function held(link: string): Promise<readonly string[] | undefined> {
   return (await route.linkAddresses(link))?.map(addressFromBytes).sort();
 }
 
-t.test('links: addresses of one that is down, deleted, missing', async (t) => {
+t.test('link addresses are listed: of a link that is down, deleted or missing', async (t) => {
   t.equal(await route.linkAddresses('kube-ipvs0'), null);
   t.equal(await route.linkDelete('kube-ipvs0'), false);
   run('ip link add kube-ipvs0 type veth peer name other');
@@ -30,7 +30,7 @@ t.test('links: addresses of one that is down, deleted, missing', async (t) => {
   t.equal(await route.linkAddresses('kube-ipvs0'), null);
 });
 
-t.test('addresses come and go, each with an answer of its own', async (t) => {
+t.test('addresses are added and removed, each with its own answer', async (t) => {
   run('ip link add kube-ipvs0 type veth peer name other');
   const refusals = (
     await route.addressApply('kube-ipvs0', [
@@ -67,7 +67,7 @@ t.test('addresses come and go, each with an answer of its own', async (t) => {
   await route.linkDelete('kube-ipvs0');
 });
 
-t.test('a link on which IPv6 is disabled takes those of IPv4 alone', async (t) => {
+t.test('a link with IPv6 disabled accepts IPv4 addresses only', async (t) => {
   run('ip link add kube-ipvs0 type veth peer name other');
   writeFileSync('/proc/sys/net/ipv6/conf/kube-ipvs0/disable_ipv6', '1');
   const { refused } = await route.addressApply('kube-ipvs0', [
@@ -87,7 +87,7 @@ t.test('a link on which IPv6 is disabled takes those of IPv4 alone', async (t) =
   await route.linkDelete('kube-ipvs0');
 });
 
-t.test('thousands of addresses at once', async (t) => {
+t.test('thousands of addresses are added at once', async (t) => {
   run('ip link add kube-ipvs0 type veth peer name other');
   const addresses = new Uint8Array(4 * 2000);
   for (let at = 0; at < 2000; at++) addresses.set([10, 97, at >> 8, at & 0xff], at * 4);
@@ -100,7 +100,7 @@ t.test('thousands of addresses at once', async (t) => {
   await route.linkDelete('kube-ipvs0');
 });
 
-t.test('a watch tells of links and addresses that others changed, and not of ours', async (t) => {
+t.test('the route watch reports foreign changes of links and addresses, and not its own', async (t) => {
   const changes: RouteChange[] = [];
   const reported = (link: string): Promise<unknown> =>
     eventually(`a change of ${link}`, () => Promise.resolve(changes.some(({ links }) => links.includes(link)) || null));

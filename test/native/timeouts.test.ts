@@ -28,7 +28,7 @@ function run(command: string, input = ''): string | null {
   return status === 0 ? stdout : null;
 }
 
-t.test('timeout policies are made, listed, given other seconds and deleted', async (t) => {
+t.test('timeout policies are made, listed, changed and deleted', async (t) => {
   t.same(await timeouts.timeoutList(), []);
   await timeouts.timeoutSet(TCP);
   await timeouts.timeoutSet(UDP);
@@ -43,7 +43,7 @@ t.test('timeout policies are made, listed, given other seconds and deleted', asy
 });
 
 for (const flavor of ['nft', 'legacy'] as const) {
-  t.test(`${flavor}: a policy that a rule names stays, and is listed by its whole name`, async (t) => {
+  t.test(`${flavor}: a timeout policy that a rule names stays, and is listed by its whole name`, async (t) => {
     await timeouts.timeoutSet(TCP);
     const rule = '-p tcp -m tcp --dport 80 -j CT --timeout Kt01';
     await iptables.iptablesRestore({
@@ -69,7 +69,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 }
 
-t.test('misuse names the argument', (t) => {
+t.test('timeout policies: wrong arguments are named', (t) => {
   t.throws(() => timeouts.timeoutSet({ ...TCP, name: 'x'.repeat(32) }), { message: /^policy\.name: / });
   t.throws(() => timeouts.timeoutSet({ ...TCP, seconds: [-1] }), { message: /^policy\.seconds\[0\]: / });
   t.throws(() => timeouts.timeoutSet({ ...TCP, seconds: new Array<number>(12).fill(1) }), {

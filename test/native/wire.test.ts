@@ -125,7 +125,7 @@ const ELEMENTS: readonly NftOperation[] = [
   { ...one('targets', '0a6000011100000000350000'), dataLength: 8, data: Buffer.from('0af4000714e90000', 'hex') },
 ];
 
-t.test('the batch is what nft sends', (t) => {
+t.test('the nft batch is the same as that of nft(8)', (t) => {
   const operations = [{ type: 'commands', commands: RULESET } as const, ...ELEMENTS];
   const ours = messages(addon.nftEncode({ family: 'ip', table: 't', operations }));
   const theirs = messages(capture('nft-ruleset.hex'));
@@ -145,7 +145,7 @@ t.test('the batch is what nft sends', (t) => {
   t.end();
 });
 
-t.test('a batch is framed, numbered, and acknowledged once', (t) => {
+t.test('an nft batch is framed, numbered, and acknowledged once', (t) => {
   const bytes = Buffer.from(
     addon.nftEncode({ family: 'ip6', table: 't', operations: [{ ...one('s', '00'), count: 1 }] }),
   );
@@ -161,7 +161,7 @@ t.test('a batch is framed, numbered, and acknowledged once', (t) => {
   t.end();
 });
 
-t.test('elements are packed into few messages', (t) => {
+t.test('nft elements are packed into few messages', (t) => {
   const count = 250_000;
   const elements = { ...one('endpoints', '00'.repeat(16)), count, keys: new Uint8Array(16 * count) };
   const content = { dataLength: 8, data: new Uint8Array(8 * count) };

@@ -36,7 +36,7 @@ function scene(): Scene {
   return { made: world(planSettings(), log), versions, lines };
 }
 
-t.test('a line for each sync that changed something, with the versions of objects that it was for', async (t) => {
+t.test('the change log has a line for each sync with changes, with the versions of the objects', async (t) => {
   const { made, versions, lines } = scene();
   const { cycle, dataplanes, upsert, remove } = made;
   versions.set('Service default/web', '41').set('EndpointSlice default/web-1', '42');
@@ -102,7 +102,7 @@ t.test('a line for each sync that changed something, with the versions of object
   ]);
 });
 
-t.test('a line is no list of the whole cluster', async (t) => {
+t.test('a line of the change log does not list the whole cluster', async (t) => {
   const { made, lines } = scene();
   made.upsert(
     ...Array.from({ length: 1200 }, (_, index) =>
@@ -115,7 +115,7 @@ t.test('a line is no list of the whole cluster', async (t) => {
   t.same([line?.frontends.length, line?.because.length], [1000, 1000]);
 });
 
-t.test('a file that cannot be written to', async (t) => {
+t.test('a change log that cannot be written is reported', async (t) => {
   const config = { path: join('/proc', 'nothing', 'changes'), maxBytes: 1, maxBackups: 0, maxAgeMs: 0 };
   const rest = { versionOf: () => null, labels: () => ({ node: '', mode: '' }), log: new RecordingLog(), now: () => 0 };
   t.match(await openChangeLog({ config, ...rest }), {
@@ -123,7 +123,7 @@ t.test('a file that cannot be written to', async (t) => {
   });
 });
 
-t.test('a change that is left to a later sync is in the line of that one', async (t) => {
+t.test('the change log has a delayed change in the line of its own sync', async (t) => {
   const { made, versions, lines } = scene();
   const { cycle, upsert, dataplanes } = made;
   await cycle.run({ full: true });
@@ -147,7 +147,7 @@ t.test('a change that is left to a later sync is in the line of that one', async
   t.same(await because(), ['large-1', 'large-1-ipv4']);
 });
 
-t.test('an external change has a line of its own: by whom, how much, repaired in how long', async (t) => {
+t.test('the change log has a line for each external change: process, size, time to the repair', async (t) => {
   const { made, lines } = scene();
   const { cycle, dataplanes, clock, tell } = made;
   await cycle.run({ full: true });

@@ -23,7 +23,7 @@ function registry(): Registry {
   return registry;
 }
 
-t.test('text', async (t) => {
+t.test('metrics are exposed as Prometheus text', async (t) => {
   t.equal(
     await expose(registry(), 'text'),
     [
@@ -50,7 +50,7 @@ t.test('text', async (t) => {
   );
 });
 
-t.test('OpenMetrics, which leaves the registry as it was', async (t) => {
+t.test('metrics are exposed as OpenMetrics, without changing the registry', async (t) => {
   const metrics = registry();
   const before = await expose(metrics, 'text');
   const text = await expose(metrics, 'openmetrics');
@@ -61,7 +61,7 @@ t.test('OpenMetrics, which leaves the registry as it was', async (t) => {
   t.equal(await expose(metrics, 'text'), before);
 });
 
-t.test('the format asked for', (t) => {
+t.test('the Accept header selects the format of metrics', (t) => {
   const prometheus =
     'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
   for (const [accept, format] of [
@@ -80,7 +80,7 @@ t.test('the format asked for', (t) => {
   t.end();
 });
 
-t.test('Accept headers', (t) => {
+t.test('Accept headers are parsed with their weights', (t) => {
   t.same(
     parseAccept(' a/b ; V="1" ; q=0.2, , c/D;q=7,*/*;q=0.5,e/f').map(({ type, parameters, quality }) => [
       type,

@@ -28,7 +28,7 @@ async function logger(
 }
 
 for (const format of ['text', 'json'] as const) {
-  t.test(`${format}: one stream, or two`, async (t) => {
+  t.test(`${format}: the log goes to one stream, or to two`, async (t) => {
     const one = await logger({ format });
     one.log.info(0, 'message');
     one.log.error(null, 'failure');
@@ -46,7 +46,7 @@ for (const format of ['text', 'json'] as const) {
   });
 }
 
-t.test('another format, other streams, other thresholds: from the next line on, and nothing is lost', async (t) => {
+t.test('changed log format, streams and thresholds apply from the next line, and nothing is lost', async (t) => {
   const { log, out, err } = await logger({ splitStream: true, infoBufferSize: 10_000 });
   log.info(0, 'gathered');
   log.info(2, 'not yet');
@@ -63,7 +63,7 @@ t.test('another format, other streams, other thresholds: from the next line on, 
   t.match([out.length, err[1]], [2, /^I.* "last"\n$/]);
 });
 
-t.test('messages are gathered up to a size or a time, errors are not', async (t) => {
+t.test('log messages are buffered up to a size or a time, and errors are not', async (t) => {
   const { log, out, err } = await logger({ splitStream: true, infoBufferSize: 300, flushFrequency: 100 });
   log.info(0, 'first');
   log.error(null, 'failure');

@@ -23,7 +23,7 @@ async function logger(config: Partial<LoggingConfig>): Promise<{ log: Logger; li
   return { log: await createLogger({ ...defaults, ...config }, () => output), lines };
 }
 
-t.test('places in a stack, of either platform', (t) => {
+t.test('stack frames are parsed on either platform', (t) => {
   const place = (path: string) => ({ path, extension: '.js', line: '12', column: '34' });
   const rows = [
     ['    at Cycle.run (/opt/pointsman/dist/pointsman.js:12:34)', '/opt/pointsman/dist/pointsman'],
@@ -37,7 +37,7 @@ t.test('places in a stack, of either platform', (t) => {
   t.end();
 });
 
-t.test('text is klog text', async (t) => {
+t.test('the text log has the format of klog', async (t) => {
   const { log, lines } = await logger({});
   const cycle: Record<string, unknown> = {};
   cycle['self'] = cycle;
@@ -78,7 +78,7 @@ t.test('text is klog text', async (t) => {
   );
 });
 
-t.test('the caller is the line that logged', async (t) => {
+t.test('a log line names the line of code that logged', async (t) => {
   const { log, lines } = await logger({});
   log.info(0, 'a');
   log.info(0, 'b');
@@ -89,7 +89,7 @@ t.test('the caller is the line that logged', async (t) => {
   t.equal(Error.stackTraceLimit > 1, true, 'the limit is restored');
 });
 
-t.test('verbosity', async (t) => {
+t.test('--v is the threshold of verbosity', async (t) => {
   const { log, lines } = await logger({ verbosity: 2 });
   for (const level of [0, 2, 3, 10]) {
     log.info(level, `level ${level}`);
@@ -103,7 +103,7 @@ t.test('verbosity', async (t) => {
   );
 });
 
-t.test('vmodule patterns', (t) => {
+t.test('--vmodule patterns match source files', (t) => {
   const path = '/srv/pointsman/dist/observe/log';
   const matching = ['log', 'l*g', '*', '**', '?og', '/srv/*/log', '*observe/lo?', '/srv/*/*/observe/log*', '*/log'];
   const others = ['lo', 'og', 'l?', 'logs', 'observe', '/srv/pointsman', 'dist/*/log', '', '*a', '/srv/?/log', '[l]og'];
@@ -114,7 +114,7 @@ t.test('vmodule patterns', (t) => {
   t.end();
 });
 
-t.test('vmodule: thresholds of source files', async (t) => {
+t.test('--vmodule sets thresholds by source file', async (t) => {
   const rows: readonly (readonly [string, boolean])[] = [
     ['log.test', true],
     ['log*', true],
@@ -146,7 +146,7 @@ t.test('vmodule: thresholds of source files', async (t) => {
   t.same(quiet.lines, [], 'the first match wins, and may lower the threshold');
 });
 
-t.test('pino is loaded for JSON only', async (t) => {
+t.test('pino is loaded only for the JSON log', async (t) => {
   const { cache } = createRequire(import.meta.url);
   const isLoaded = (): boolean => Object.keys(cache).some((path) => path.includes('/node_modules/pino/'));
   await logger({});
@@ -155,7 +155,7 @@ t.test('pino is loaded for JSON only', async (t) => {
   t.equal(isLoaded(), true);
 });
 
-t.test('JSON is the shape of Kubernetes JSON logs', async (t) => {
+t.test('the JSON log has the shape of Kubernetes JSON logs', async (t) => {
   const { log, lines } = await logger({ format: 'json', verbosity: 3 });
   log.info(3, 'Synced', { family: 'IPv4', list: [1], big: 5n });
   log.info(4, 'hidden');
@@ -177,7 +177,7 @@ t.test('JSON is the shape of Kubernetes JSON logs', async (t) => {
   t.ok(lines.every((line) => line.endsWith('}\n') && line.split('"msg":').length === 2));
 });
 
-t.test('control characters of texts from outside do not reach the terminal', async (t) => {
+t.test('control characters in logged texts do not reach the terminal', async (t) => {
   for (const format of ['text', 'json'] as const) {
     const { log, lines } = await logger({ format });
     log.error(new Error('\u001b]0;title\u0007 \u009b31m'), 'bad \u202e text', { ['\u0085key']: '\u007f\u2028' });

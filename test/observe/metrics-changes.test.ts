@@ -26,14 +26,14 @@ t.test('changes are counted as kube-proxy counts them, and pending until taken',
   t.equal(await count('endpoint_changes_pending'), 0);
 });
 
-t.test('slices of a family that is not served count for nothing', async (t) => {
+t.test('slices of a family that is not served are not counted', async (t) => {
   const world = scene(['IPv4']);
   world.upsert(slice('web', [{ address: 'fd00::1' }]));
   t.equal(valueOf(await world.scrape(), 'kubeproxy_sync_proxy_rules_endpoint_changes_total'), 0);
   t.equal(valueOf(await world.scrape(), 'pointsman_oldest_pending_change_seconds', { ip_family: 'IPv6' }), null);
 });
 
-t.test('network programming: from the trigger to the acknowledgement, whatever failed in between', async (t) => {
+t.test('network programming latency runs from the trigger to the acknowledgement, through failures', async (t) => {
   const world = scene();
   const { clock, metrics } = world;
   const programmed = async (family: Family): Promise<readonly (number | null)[]> => {
@@ -63,7 +63,7 @@ t.test('network programming: from the trigger to the acknowledgement, whatever f
   t.same(await programmed('IPv4'), [2, 2.5], 'once each');
 });
 
-t.test('event to commit: one observation per change and family, from its own event', async (t) => {
+t.test('event-to-commit latency has one observation per change and family, from its own event', async (t) => {
   const world = scene();
   const { clock } = world;
   const observed = async (family: Family): Promise<readonly (number | null)[]> => {
@@ -92,7 +92,7 @@ t.test('event to commit: one observation per change and family, from its own eve
   t.same(await observed('IPv6'), [1, 0.007, 0], 'the slice is not its concern');
 });
 
-t.test('changes before all sources are complete wait and are not measured', async (t) => {
+t.test('changes before all sources are complete are pending and not measured', async (t) => {
   const queued = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds';
   const world = scene(FAMILIES, false);
   await world.clock.advance(1000);
@@ -128,7 +128,7 @@ t.test('changes that a sync leaves to the next are queued again when it ends', a
   );
 });
 
-t.test('syncs: lengths by kind, failures by errno, pending until acknowledged', async (t) => {
+t.test('sync metrics: durations by kind, failures by errno, pending changes', async (t) => {
   const world = scene(['IPv4']);
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };

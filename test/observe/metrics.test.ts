@@ -85,7 +85,7 @@ t.test('kube-proxy’s metrics: each name, type, label and bucket, and no other 
   t.equal(valueOf(families, 'pointsman_conflicts', { ip_family: 'IPv6' }), 3);
 });
 
-t.test('When the API server was last heard of is shown while there is a connection', async (t) => {
+t.test('When the API server was last heard of is shown during a connection only', async (t) => {
   const world = scene();
   const name = 'pointsman_apiserver_last_heard_timestamp_seconds';
   let heardMs: number | null = null;
@@ -97,7 +97,7 @@ t.test('When the API server was last heard of is shown while there is a connecti
   t.notOk((await world.scrape()).has(name));
 });
 
-t.test('Health and the table of connections are shown as they are when metrics are scraped', async (t) => {
+t.test('Health and conntrack table size are read when metrics are scraped', async (t) => {
   const world = scene();
   const shown = async (): Promise<readonly unknown[]> => {
     const families = await world.scrape();
@@ -114,7 +114,7 @@ t.test('Health and the table of connections are shown as they are when metrics a
   t.same(await shown(), [1, 8, 8]);
 });
 
-t.test('metrics of every Kubernetes component and of every process', async (t) => {
+t.test('metrics have the series of every Kubernetes component and process', async (t) => {
   const world = scene();
   useEverything(world);
   const families = await world.scrape();
@@ -187,7 +187,7 @@ t.test('metrics of every Kubernetes component and of every process', async (t) =
   for (const name of ['hidden', 'disabled']) t.equal(valueOf(after, `${name}_metrics_total`), 0);
 });
 
-t.test('series with labels appear with their first use only, and none for other modes', async (t) => {
+t.test('labelled series appear with their first use, and none of other modes', async (t) => {
   const world = scene(['IPv4']);
   const families = await world.scrape();
   t.strictSame(
@@ -215,7 +215,7 @@ t.test('series with labels appear with their first use only, and none for other 
   t.notOk([...after.keys()].some((name) => /iptables|ipvs|winkernel/.test(name)));
 });
 
-t.test('sources are asked at each scrape', async (t) => {
+t.test('metrics sources are read at each scrape', async (t) => {
   const world = scene();
   await world.clock.advance(60_000);
   world.sources.push({
@@ -243,7 +243,7 @@ t.test('sources are asked at each scrape', async (t) => {
   t.equal(valueOf(after, 'pointsman_source_failures_total', { source: 'services', kind: 'silent' }), 3);
 });
 
-t.test('two instances share nothing', async (t) => {
+t.test('two metrics registries share nothing', async (t) => {
   const one = scene();
   const other = scene();
   one.metrics.healthAnswered('/livez', 200);
@@ -251,7 +251,7 @@ t.test('two instances share nothing', async (t) => {
   t.notOk((await other.scrape()).has('kubeproxy_proxy_livez_total'));
 });
 
-t.test('chains whose rules are refused are a failure of the sync, not of tidying up', async (t) => {
+t.test('refused chains fail the sync in its metrics, and are not counted as cleanup', async (t) => {
   const world = scene(['IPv4']);
   const counts = async (): Promise<readonly (number | null)[]> => {
     const found = await world.scrape();
@@ -265,7 +265,7 @@ t.test('chains whose rules are refused are a failure of the sync, not of tidying
   t.same(await counts(), [1, 1]);
 });
 
-t.test('mode iptables: rules by table, and failures under its names', async (t) => {
+t.test('mode iptables: metrics of rules by table, and failures under its names', async (t) => {
   const world = scene(['IPv4'], true, 'iptables');
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };
@@ -294,7 +294,7 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   t.equal(valueOf(after, 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total', labels), 1);
 });
 
-t.test('mode ipvs: no lengths of full and partial syncs, and failures under the name of mode iptables', async (t) => {
+t.test('mode ipvs: no durations of full and partial syncs, and failures under the name of mode iptables', async (t) => {
   const world = scene(['IPv4'], true, 'ipvs');
   const { metrics } = world;
   for (const full of [true, false]) metrics.syncEnded(failed('IPv4', full, 0.1, null));
@@ -310,7 +310,7 @@ t.test('mode ipvs: no lengths of full and partial syncs, and failures under the 
   t.equal(valueOf(found, failures, { ip_family: 'IPv4' }), 2);
 });
 
-t.test('packets have metrics where rules count them (ME-16, ME-17), and show what the kernel says', async (t) => {
+t.test("ME-16, ME-17: packet metrics exist if rules count packets, with the kernel's values", async (t) => {
   const world = scene(FAMILIES, true, 'iptables');
   const dropped = 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total';
   const accepted = 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total';

@@ -25,7 +25,7 @@ const WELL: NodeFacts = {
   sourceErrors: [],
 };
 
-t.test('a node where nothing is wrong, and one of which nothing is known', (t) => {
+t.test('a healthy node, and one without information, have no observations', (t) => {
   t.same(observeNode(WELL), []);
   t.same(observeNode({ ...WELL, network: null, flows: null, clusterCIDRs: null }), []);
   const unknown = { ...WELL.network!, forwarding: { IPv4: null, IPv6: null }, flowDrops: null };
@@ -33,7 +33,7 @@ t.test('a node where nothing is wrong, and one of which nothing is known', (t) =
   t.end();
 });
 
-t.test('manifests that are not used: each file once, and no more than ten', (t) => {
+t.test('unused manifests are observed once by file, at most ten', (t) => {
   t.match(observeNode({ ...WELL, sourceErrors: ['a.yaml: is no YAML'] }), [
     {
       kind: 'source',
@@ -51,7 +51,7 @@ t.test('manifests that are not used: each file once, and no more than ten', (t) 
   t.end();
 });
 
-t.test('the connection table: nearly full is a warning, what was dropped before a note', (t) => {
+t.test('a nearly full conntrack table is a warning, past drops are a note', (t) => {
   const full = { entries: 90, limit: 100 };
   t.match(observeNode({ ...WELL, flows: full, network: { ...WELL.network!, flowDrops: 7 } }), [
     { kind: 'conntrack', severity: 'warning', text: /90 of 100 entries/, remedy: /nf_conntrack_max/ },
@@ -61,7 +61,7 @@ t.test('the connection table: nearly full is a warning, what was dropped before 
   t.end();
 });
 
-t.test('a Node of another name: once everything has been read', (t) => {
+t.test('a missing Node of this name is observed once all sources are read', (t) => {
   t.match(observeNode({ ...WELL, podCIDRs: null }), [
     { kind: 'node', text: /^there is no Node "me"/, remedy: /--hostname-override/ },
   ]);
@@ -69,7 +69,7 @@ t.test('a Node of another name: once everything has been read', (t) => {
   t.end();
 });
 
-t.test('ranges of one family say nothing of the other', (t) => {
+t.test('cluster CIDRs of one family say nothing about the other', (t) => {
   t.same(observeNode({ ...WELL, podCIDRs: [prefix('fd00:244:1::/64')] }), []);
   t.match(
     observeNode({ ...WELL, podCIDRs: [prefix('10.244.0.0/15')] }),
@@ -80,7 +80,7 @@ t.test('ranges of one family say nothing of the other', (t) => {
   t.end();
 });
 
-t.test('facts are read from /proc, and what is not there is not known', (t) => {
+t.test('facts are read from /proc, and missing ones are unknown', (t) => {
   const files: Readonly<Record<string, string>> = {
     '/proc/sys/net/ipv4/conf/all/forwarding': '1\n',
     '/proc/sys/net/ipv4/conf/eth0/forwarding': '0\n',

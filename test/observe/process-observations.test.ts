@@ -20,12 +20,12 @@ const WELL: ProcessFacts = {
   failures: [],
 };
 
-t.test('a process that reads and writes everything', (t) => {
+t.test('a healthy process has no observations', (t) => {
   t.same(observeProcess(WELL), []);
   t.end();
 });
 
-t.test('each kind of answer of the API server has its remedy; resources with one reason are named together', (t) => {
+t.test('each API server error has its remedy, and resources with one cause are grouped', (t) => {
   for (const [trouble, remedy] of [
     ['unauthorized: 401: Unauthorized', /token or certificate/],
     ['forbidden: 403: services is forbidden', /ClusterRole system:node-proxier/],
@@ -53,7 +53,7 @@ t.test('each kind of answer of the API server has its remedy; resources with one
   t.end();
 });
 
-t.test('a server that hangs: at the start after five seconds, later when a bookmark is overdue', (t) => {
+t.test('an unresponsive API server is observed after five seconds at the start, later at an overdue bookmark', (t) => {
   const unread = { ...SERVICES, synced: false, sinceLastEventMs: null, isWatched: false, received: 0 };
   const starting = { ...WELL, sources: [unread], waitingFor: ['kubernetes services'] };
   t.same(observeProcess({ ...starting, uptimeMs: 4999 }), []);
@@ -67,7 +67,7 @@ t.test('a server that hangs: at the start after five seconds, later when a bookm
   t.end();
 });
 
-t.test('rules that cannot be written: families with one reason together, and what to do by the reason', (t) => {
+t.test('rules that cannot be written are observed, families with one cause together, with a remedy', (t) => {
   const failing = (reason: string): ProcessFacts => ({
     ...WELL,
     failures: [
@@ -86,7 +86,7 @@ t.test('rules that cannot be written: families with one reason together, and wha
   t.end();
 });
 
-t.test('a changed configuration that is refused', (t) => {
+t.test('a changed configuration that is refused is observed', (t) => {
   t.match(observeProcess({ ...WELL, refusedConfiguration: 'mode: no such mode' }), [
     {
       kind: 'configuration',

@@ -33,36 +33,33 @@ function scene(max = 10): Scene {
   return { made, times, reported };
 }
 
-t.test(
-  'from the event to the acknowledgement, each family for itself, and not what was read at the start',
-  async (t) => {
-    const { made, times, reported } = scene();
-    const { cycle, clock, upsert, dataplanes } = made;
-    upsert(WEB);
-    await clock.advance(700);
-    await cycle.run({ full: true });
-    t.same(reported(), {}, 'the start counts for nobody');
-    upsert(slice('web', [{ address: '10.0.0.1' }], { ports: [{ port: 53, protocol: 'UDP' }] }));
-    await clock.advance(4);
-    await cycle.run({ full: false });
-    t.same(reported(), { web: '1 in 0.004' });
-    upsert({ ...WEB, affinitySeconds: 7 });
-    await clock.advance(10);
-    dataplanes.IPv4.failures.push(new Error('busy'));
-    await t.rejects(cycle.run({ full: false }));
-    t.same(reported(), { web: '2 in 0.014' }, 'IPv6');
-    await clock.advance(90);
-    await cycle.run({ full: false });
-    t.same(reported(), { web: '3 in 0.114' }, 'IPv4 from the event on, however often it was tried');
-    const buckets = times.family().values.filter((each) => 'metricName' in each && each.metricName.endsWith('_bucket'));
-    t.same(
-      buckets.map(({ labels, value }) => `${labels['le'] ?? ''}: ${value}`),
-      ['0.002: 0', '0.005: 1', '0.01: 2', '0.05: 2', '0.2: 3', '1: 3', '5: 3', '30: 3', '+Inf: 3'],
-    );
-  },
-);
+t.test('programming times run from event to acknowledgement by family, without the initial state', async (t) => {
+  const { made, times, reported } = scene();
+  const { cycle, clock, upsert, dataplanes } = made;
+  upsert(WEB);
+  await clock.advance(700);
+  await cycle.run({ full: true });
+  t.same(reported(), {}, 'the start counts for nobody');
+  upsert(slice('web', [{ address: '10.0.0.1' }], { ports: [{ port: 53, protocol: 'UDP' }] }));
+  await clock.advance(4);
+  await cycle.run({ full: false });
+  t.same(reported(), { web: '1 in 0.004' });
+  upsert({ ...WEB, affinitySeconds: 7 });
+  await clock.advance(10);
+  dataplanes.IPv4.failures.push(new Error('busy'));
+  await t.rejects(cycle.run({ full: false }));
+  t.same(reported(), { web: '2 in 0.014' }, 'IPv6');
+  await clock.advance(90);
+  await cycle.run({ full: false });
+  t.same(reported(), { web: '3 in 0.114' }, 'IPv4 from the event on, however often it was tried');
+  const buckets = times.family().values.filter((each) => 'metricName' in each && each.metricName.endsWith('_bucket'));
+  t.same(
+    buckets.map(({ labels, value }) => `${labels['le'] ?? ''}: ${value}`),
+    ['0.002: 0', '0.005: 1', '0.01: 2', '0.05: 2', '0.2: 3', '1: 3', '5: 3', '30: 3', '+Inf: 3'],
+  );
+});
 
-t.test('Services beyond the most are told together, and who is gone leaves', async (t) => {
+t.test('programming times of Services beyond the limit are added up, and removed Services leave', async (t) => {
   const { made, times, reported } = scene(2);
   const { cycle, clock, upsert } = made;
   await cycle.run({ full: true });
@@ -76,7 +73,7 @@ t.test('Services beyond the most are told together, and who is gone leaves', asy
   t.same(Object.keys(reported()), ['many-1', '_other']);
 });
 
-t.test('several may observe, each what it asks for; work is done once, within all that surround it', async (t) => {
+t.test('several observers wrap the work of a sync, which runs once', async (t) => {
   const received: string[] = [];
   const observer = (name: string): CycleObserver => ({
     reconfigured: () => received.push(`${name} reconfigured`),
@@ -99,7 +96,7 @@ t.test('several may observe, each what it asks for; work is done once, within al
   t.equal(await new CycleObservers().during('apply', 'IPv4', () => Promise.resolve(1)), 1);
 });
 
-t.test('a change that is left to a later sync waits for that', async (t) => {
+t.test('programming times include the delay of a change left to a later sync', async (t) => {
   const { made, reported } = scene();
   const { cycle, clock, upsert } = made;
   await cycle.run({ full: true });

@@ -54,14 +54,14 @@ async function write(options: RotatedFileOptions, ...lines: readonly string[]): 
   }
 }
 
-t.test('half a line of a process that was killed does not spoil the next line', async (t) => {
+t.test('a rotated file: half a line of a killed process does not damage the next line', async (t) => {
   const { path, options } = scene(t, { maxBytes: 1000 });
   writeFileSync(path, 'whole\n{"half":');
   await write(options, 'next', 'last');
   t.equal(readFileSync(path, 'utf8'), 'whole\n{"half":\nnext\nlast\n');
 });
 
-t.test('turned over by size, with the time in the name', async (t) => {
+t.test('a file is rotated by size, with the time in the name', async (t) => {
   const { directory, path, options, time } = scene(t);
   await write(options, 'a line of text', 'another');
   t.same(readdirSync(directory).sort(), ['audit-2026-01-02T03-04-05.006.log', 'audit.log']);
@@ -73,7 +73,7 @@ t.test('turned over by size, with the time in the name', async (t) => {
   t.equal(readdirSync(directory).length, 3, 'a line is never cut');
 });
 
-t.test('former files: so many, and not older', async (t) => {
+t.test('rotated files are limited by number and age', async (t) => {
   const { directory, options, time } = scene(t, { maxBackups: 2, maxAgeMs: 60_000 });
   writeFileSync(join(directory, 'audit-other.log'), '');
   const stamps = (): readonly string[] =>
@@ -89,7 +89,7 @@ t.test('former files: so many, and not older', async (t) => {
   t.ok(readdirSync(directory).includes('audit-other.log'), 'of somebody else');
 });
 
-t.test('a rotated file that was moved away is left; a failed write loses its lines alone', async (t) => {
+t.test('a rotated file that was moved is left; a failed write loses only its own lines', async (t) => {
   const { directory, path, losses, options } = scene(t, { maxBytes: 1000 });
   const file = await RotatedFile.open(options);
   t.ok(file.write('one'));
@@ -110,7 +110,7 @@ t.test('a rotated file that was moved away is left; a failed write loses its lin
   t.same(losses, []);
 });
 
-t.test('a slow disk holds up no writer, and memory does not grow for it', async (t) => {
+t.test('a slow disk blocks no writer, and memory stays bounded', async (t) => {
   const { path, losses, options } = scene(t, { maxBytes: 1 << 30 });
   const file = await RotatedFile.open(options);
   const line = 'x'.repeat(1 << 20);
@@ -122,7 +122,7 @@ t.test('a slow disk holds up no writer, and memory does not grow for it', async 
   t.equal(readFileSync(path, 'latin1').split('\n').length, taken + 1);
 });
 
-t.test('lines are counted when they are on the disk, and as lost when they are not', async (t) => {
+t.test('lines are counted as written once they are on disk, and as lost otherwise', async (t) => {
   const counted: string[] = [];
   const { directory, options } = scene(t, { onLines: (outcome, count) => counted.push(`${count} ${outcome}`) });
   const file = await RotatedFile.open(options);
@@ -136,7 +136,7 @@ t.test('lines are counted when they are on the disk, and as lost when they are n
   t.same(counted, ['2 written', '1 lost']);
 });
 
-t.test('a client that writes too much leaves room for the lines of others', async (t) => {
+t.test('a client that writes too much leaves room for lines of others', async (t) => {
   const { path, losses, options } = scene(t, { maxBytes: 1 << 30 });
   const file = await RotatedFile.open(options);
   const line = 'x'.repeat(1 << 18);
@@ -155,7 +155,7 @@ t.test('a client that writes too much leaves room for the lines of others', asyn
   await file.close();
 });
 
-t.test('a caller that waits for a line learns what became of it', async (t) => {
+t.test('a caller that waits for a line gets its result', async (t) => {
   const { directory, options } = scene(t);
   const file = await RotatedFile.open(options);
   const outcome = (line: string): Promise<unknown> =>
@@ -198,7 +198,7 @@ function printing(t: Test, mode: 'wait' | 'close'): ChildProcessByStdio<null, Re
   return child;
 }
 
-t.test('a full pipe is waited for', async (t) => {
+t.test('a writer waits for a full pipe', async (t) => {
   const child = printing(t, 'wait');
   const reported = child.stderr.setEncoding('utf8')[Symbol.asyncIterator]();
   t.match((await reported.next()).value, 'queued');
@@ -207,7 +207,7 @@ t.test('a full pipe is waited for', async (t) => {
   t.match(last.value, '"written":2,"lost":0');
 });
 
-t.test('to close does not wait for a reader that is stuck', async (t) => {
+t.test('close() does not wait for a stuck reader', async (t) => {
   const child = printing(t, 'close');
   const reported = (await text(child.stderr)).split('\n');
   const { written, lost, ms } = JSON.parse(reported[1] ?? '') as Readonly<Record<string, number>>;

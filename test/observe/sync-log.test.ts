@@ -19,7 +19,7 @@ const REPORT: SyncReport = {
   flows: new Set(),
 };
 
-t.test('an external change is one line: by whom, how much, repaired in how long', (t) => {
+t.test('an external change is one log line: process, size, time to the repair', (t) => {
   const fields: unknown[] = [];
   const log = new RecordingLog();
   const syncs = new SyncLog(

@@ -50,7 +50,7 @@ function scene(sampled: boolean): {
   return { changes, reads: () => reads, run, attributes, ended: () => ended };
 }
 
-t.test('changes of one turn cost as much as there are, and nothing is looked up for what is not sampled', (t) => {
+t.test('tracing the changes of one turn has linear cost, and unsampled ones cost nothing', (t) => {
   const unsampled = scene(false);
   unsampled.run(20_000);
   t.equal(unsampled.reads(), 0);
@@ -63,7 +63,7 @@ t.test('changes of one turn cost as much as there are, and nothing is looked up 
   t.end();
 });
 
-t.test('a change that is left to a later run ends with that', (t) => {
+t.test('the trace of a change left to a later run ends with that', (t) => {
   const { changes, run, ended } = scene(true);
   run(2);
   const first = changes.take();

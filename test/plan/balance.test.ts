@@ -43,14 +43,14 @@ function withTraits(shares?: 'slots' | 'weights'): Partial<PlanSettings> {
   return { traits: { ...PLAIN_TRAITS, ...(shares === undefined ? {} : { shares }) } };
 }
 
-t.test('a Service that asks for nothing has no table', (t) => {
+t.test('a Service without balancing annotations has no slot table', (t) => {
   t.equal(only(plan({}, [pods(10)])).balance, null);
   t.equal(only(plan({ balance: { by: 'random', unreadable: [] } }, [pods(10)])).balance, null);
   t.equal(only(plan({}, [pods(5, 3), pods(5, 3, 'b')])).balance, null, 'weights that are all the same');
   t.end();
 });
 
-t.test('hashing is asked for by the annotation, or by the configuration for all', (t) => {
+t.test('hashing is set by the annotation, or by the configuration for all Services', (t) => {
   const asked = only(plan({ balance: HASHED }, [pods(10)])).balance;
   t.equal(asked?.by, 'address');
   t.equal(asked?.endpoints.slots?.length, 251);
@@ -61,7 +61,7 @@ t.test('hashing is asked for by the annotation, or by the configuration for all'
   t.end();
 });
 
-t.test('weights of slices make shares; 0 gets no new connections', (t) => {
+t.test('weights of slices become shares, and weight 0 gets no new connections', (t) => {
   const planned = only(plan({}, [pods(1, 1), pods(1, 3, 'b'), pods(1, 0, 'c')]));
   t.same(planned.endpoints.toStrings(), ['10.97.0.0:80', '10.98.0.0:80']);
   t.same(planned.balance?.endpoints.weights, [1, 3]);
@@ -73,7 +73,7 @@ t.test('weights of slices make shares; 0 gets no new connections', (t) => {
   t.end();
 });
 
-t.test('external policy Local has a table for either list', (t) => {
+t.test('external policy Local has a slot table for each list', (t) => {
   const here = {
     ...slice(
       'web',
@@ -109,7 +109,7 @@ t.test('a mode reports limitations of balancing', (t) => {
   t.end();
 });
 
-t.test('slots are bounded: by endpoints, by the entries of a Service, by the node', (t) => {
+t.test('slots are limited per endpoint, per Service and per node', (t) => {
   const reported = (planned: ServicePlan): readonly string[] => planned.limitations.map(printLimitation);
   const large = plan({ balance: HASHED }, [pods(MOST_TABLE_ENDPOINTS + 1)]);
   t.equal(only(large).balance, null);
@@ -122,7 +122,7 @@ t.test('slots are bounded: by endpoints, by the entries of a Service, by the nod
   t.end();
 });
 
-t.test('of Services that ask for more slots than a node has the oldest ones get them', (t) => {
+t.test('of Services that need more slots than the node has, the oldest get them', (t) => {
   const store = new Store();
   const writer = store.register('test');
   const planner = new Planner(planSettings({ balance: { by: 'random', slots: 600 } }));
@@ -149,7 +149,7 @@ t.test('of Services that ask for more slots than a node has the oldest ones get 
   t.end();
 });
 
-t.test('annotations that cannot be read are reported, and the Service goes on', (t) => {
+t.test('unreadable annotations are reported, and the Service is served', (t) => {
   const row = { ...pods(2), unreadable: 'annotation pointsman.dev/weight is "x"' };
   const planned = plan({ balance: { by: null, unreadable: ['annotation pointsman.dev/balance is "y"'] } }, [
     row,
@@ -175,7 +175,7 @@ function zoned(counts: readonly number[], hinted = false): EndpointSliceRow {
   return { ...slice('web', endpoints), zoneNames: [...ZONES], zones };
 }
 
-t.test('connections stay in their zone as far as its endpoints have room, whatever the hints say', (t) => {
+t.test('connections stay in their zone as far as its endpoints have capacity, whatever the hints say', (t) => {
   const spill = { by: null, spill: { clients: null }, unreadable: [] } as const;
   const planned = (zone: string | null, hinted: boolean, text: ServiceText = {}): FrontendPlan => {
     const row = service('web', { balance: spill, ...text });

@@ -47,7 +47,7 @@ const HERE_AND_THERE = slice('web', [
   { address: '198.51.100.1' },
 ]);
 
-t.test('policy Local has the endpoints of this node for everybody, and there may be none', (t) => {
+t.test('kernelspace: policy Local has the endpoints of this node for all clients, and may have none', (t) => {
   const local = planned(
     service('web', {
       loadBalancer: ['192.0.2.1'],
@@ -80,7 +80,7 @@ t.test('policy Local has the endpoints of this node for everybody, and there may
   t.end();
 });
 
-t.test('destinations that are kept are for endpoints of this node, but for external IPs', (t) => {
+t.test('kernelspace: preserved destinations use endpoints of this node, except for external IPs', (t) => {
   const kept = planned(
     service('web', {
       loadBalancer: ['192.0.2.1'],
@@ -98,7 +98,7 @@ t.test('destinations that are kept are for endpoints of this node, but for exter
   t.end();
 });
 
-t.test('a list has endpoints of one port, that of most of them, and the smallest of several such', (t) => {
+t.test('kernelspace: a list has endpoints of one port: the most common, then the smallest', (t) => {
   const slices = (...ports: readonly number[]) =>
     ports.map((port, index) =>
       slice('web', [{ address: `10.0.1.${index + 1}`, node: 'other' }], { name: `web-${index}`, ports: [{ port }] }),
@@ -116,7 +116,7 @@ t.test('a list has endpoints of one port, that of most of them, and the smallest
   t.end();
 });
 
-t.test('SCTP has no frontend, and sources are what the platform makes of them', (t) => {
+t.test('kernelspace: SCTP has no frontend, and the platform decides about sources', (t) => {
   const { table, lines, ask } = planned(
     service('web', { ports: [{ port: 80 }, { port: 9, protocol: 'SCTP' }], sourceRanges: ['198.51.100.0/24'] }),
     HERE_AND_THERE,
@@ -129,7 +129,7 @@ t.test('SCTP has no frontend, and sources are what the platform makes of them', 
   t.end();
 });
 
-t.test('an address has no more endpoints than the platform has for it, which is said', (t) => {
+t.test("kernelspace: endpoints beyond the platform's limit are left out, which is reported", (t) => {
   const settings = planSettings({
     traits: { ...SETTINGS.traits, endpointLimits: { internal: Infinity, external: 2 } },
   });

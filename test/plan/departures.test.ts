@@ -65,7 +65,7 @@ function ip(text: string): IPAddress {
 
 const BOTH = [`default/web ${A}`, `default/other ${A}`];
 
-t.test('a pod whose address is in no slice for a second is gone, for every Service', (t) => {
+t.test('a pod whose address is in no slice for a second counts as removed, for every Service', (t) => {
   const scene = new Scene(web([pod(A), pod(B)]));
   t.equal(scene.departures.dueAt, null);
   scene.now = 100;
@@ -84,7 +84,7 @@ t.test('a pod whose address is in no slice for a second is gone, for every Servi
   t.end();
 });
 
-t.test('an address that is in another slice, comes back or goes with its Service is not gone', (t) => {
+t.test('an address in another slice, or that returns, or whose Service is deleted, is not removed', (t) => {
   const moved = new Scene(web([pod(A)]), web([pod(B)], 'web-2'));
   moved.put(web([]));
   moved.put(web([pod(B), pod(A)], 'web-2'));
@@ -136,7 +136,7 @@ t.test('many addresses are looked for in all slices at once', (t) => {
   t.end();
 });
 
-t.test("an address that is no pod's, or shared by pods, counts as present", (t) => {
+t.test("an address that is not a pod's, or shared by pods, is never removed", (t) => {
   const other = new Scene(web([{ address: A }]));
   other.put(web([]));
   other.now = 5000;
@@ -154,7 +154,7 @@ t.test("an address that is no pod's, or shared by pods, counts as present", (t) 
   t.end();
 });
 
-t.test('endpoints that are not ready, terminating or hinted away are not gone', (t) => {
+t.test('endpoints that are not ready, terminating or excluded by hints are not removed', (t) => {
   const scene = new Scene(web([pod(A), pod(B)]));
   for (const endpoint of [pod(A, 'p'), pod(A, 'tp'), pod(A, 'stp'), { ...pod(A), zones: ['elsewhere'] }]) {
     scene.put(web([endpoint, pod(B)]));
@@ -165,7 +165,7 @@ t.test('endpoints that are not ready, terminating or hinted away are not gone', 
   t.end();
 });
 
-t.test('switched off, for all or for a Service, and on for a Service', (t) => {
+t.test('resets of removed endpoints are switched off or on, globally or by Service', (t) => {
   const scene = new Scene(web([pod(A)]));
   scene.service({ reset: 'off', drainSeconds: null, unreadable: [] });
   scene.put(web([]));
@@ -178,7 +178,7 @@ t.test('switched off, for all or for a Service, and on for a Service', (t) => {
   t.end();
 });
 
-t.test('service: whatever has left the Service, and its connections alone', (t) => {
+t.test('reset annotation "service": endpoints that left the Service are removed for it only', (t) => {
   const scene = new Scene();
   scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   scene.put(web([{ address: A }, pod(B)]), slice('other', [{ address: A }, pod(B)]));
@@ -191,7 +191,7 @@ t.test('service: whatever has left the Service, and its connections alone', (t) 
   t.end();
 });
 
-t.test('drain: after its time a terminating endpoint’s connections of the Service end', (t) => {
+t.test('drain annotation: connections to a terminating endpoint end after its time', (t) => {
   const scene = new Scene(slice('other', [pod(A, 'stp')]));
   scene.put(web([pod(A, 'stp'), pod(B)]));
   scene.now = 10_000;
@@ -216,7 +216,7 @@ t.test('drain: after its time a terminating endpoint’s connections of the Serv
   t.end();
 });
 
-t.test('endpoints that were removed while no process ran are derived from connections', (t) => {
+t.test('endpoints removed while no process ran are derived from connections', (t) => {
   const scene = new Scene(web([pod(B)]));
   const pairs = [A, B, '192.168.0.9'].map((text) => ({ service: 'default/web', address: packedAddress(ip(text)) }));
   scene.now = 1000;
@@ -254,7 +254,7 @@ t.test('endpoints that were removed while no process ran are derived from connec
   t.end();
 });
 
-t.test('a flood of departures takes bounded memory, and none is lost', (t) => {
+t.test('a flood of removed endpoints takes bounded memory, and none is lost', (t) => {
   const scene = new Scene();
   const blocks = Array.from({ length: 70 }, (_, block) =>
     web(
@@ -271,7 +271,7 @@ t.test('a flood of departures takes bounded memory, and none is lost', (t) => {
   t.end();
 });
 
-t.test('an endpoint of many connections is looked at once', (t) => {
+t.test('an endpoint with many connections is looked up once', (t) => {
   const scene = new Scene(web([pod(A), pod(B)]));
   scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   scene.put(web([pod(B)]));

@@ -78,7 +78,7 @@ function reasons({ endpoints }: Explanation): readonly string[] {
   return endpoints.map(({ endpoint, excluded }) => `${endpoint} ${excluded ?? 'used'}`);
 }
 
-t.test('why an endpoint is not used', (t) => {
+t.test('explain says why an endpoint is not used', (t) => {
   const rows: readonly (readonly [string, readonly EndpointText[], readonly string[], string?])[] = [
     [
       'not ready, and terminating, while others are ready',
@@ -189,7 +189,7 @@ function balanced(fields: Parameters<typeof service>[1] = {}, endpoints = TWO): 
   });
 }
 
-t.test('policies, and who is subject to them', (t) => {
+t.test('explain names policies, and who is subject to them', (t) => {
   const cluster = new Scene(balanced());
   t.same(cluster.say('external', CLUSTER_IP, 'policy'), ['internalTrafficPolicy Cluster: endpoints on every node']);
   t.same(cluster.say('external', '192.0.2.1:80', 'policy'), ['externalTrafficPolicy Cluster: endpoints on every node']);
@@ -214,7 +214,7 @@ t.test('policies, and who is subject to them', (t) => {
   t.end();
 });
 
-t.test('masquerading', (t) => {
+t.test('explain says whether a packet is masqueraded', (t) => {
   const masquerade = (scene: Scene, from: string, to: string): readonly string[] => scene.say(from, to, 'masquerade');
   const plain = new Scene(balanced());
   t.same(masquerade(plain, 'external', CLUSTER_IP), ['yes: the source is not a pod by the local detector']);
@@ -274,7 +274,7 @@ t.test('explain of packets that are not forwarded', (t) => {
   t.end();
 });
 
-t.test('addresses that are not served', (t) => {
+t.test('explain names addresses that are not served, with the reason', (t) => {
   const rows = balanced({ loadBalancer: ['192.0.2.1', { address: address('192.0.2.9'), ipMode: 'Proxy' }] });
   const scene = new Scene(rows, { allowExternalIPs: false });
   const note = (to: string): readonly string[] => scene.say('external', to, 'note');
@@ -291,7 +291,7 @@ t.test('addresses that are not served', (t) => {
   t.end();
 });
 
-t.test('conflicts, affinity, unsynced sources, Services that are gone', (t) => {
+t.test('explain names conflicts, affinity, unsynced sources and deleted Services', (t) => {
   const older: ServiceRow = service('older', {
     clusterIPs: ['10.96.0.11'],
     externalIPs: ['198.51.100.1'],
@@ -349,7 +349,7 @@ t.test('explain of the sender', (t) => {
   t.end();
 });
 
-t.test('both families', (t) => {
+t.test('explain answers for both families', (t) => {
   const rows: Row[] = [
     service('dual', { clusterIPs: [IP, 'fd00:96::1'], ports: [port({ name: 'http' })] }),
     slice('dual', [{ address: 'fd00:10::1' }], { ports: [{ name: 'http', port: 8080 }] }),
@@ -364,7 +364,7 @@ t.test('both families', (t) => {
   t.end();
 });
 
-t.test('a Service that cannot be planned', (t) => {
+t.test('explain reports a Service that cannot be planned', (t) => {
   const [web, late] = [service('web', { clusterIPs: ['10.96.0.1'] }), service('late', { clusterIPs: ['10.96.0.2'] })];
   const scene = new Scene([web, slice('web', [{ address: '10.0.0.1' }])]);
   let isBroken = false;
@@ -387,7 +387,7 @@ t.test('a Service that cannot be planned', (t) => {
   t.end();
 });
 
-t.test('a Service whose change is left to a later sync', (t) => {
+t.test('explain reports a Service whose change is left to a later sync', (t) => {
   const scene = new Scene([service('web', { clusterIPs: ['10.96.0.1'] }), slice('web', [{ address: '10.0.0.1' }])]);
   scene.upsert(
     service('web', { clusterIPs: ['10.96.0.1'], affinitySeconds: 30 }),
@@ -405,7 +405,7 @@ t.test('a Service whose change is left to a later sync', (t) => {
   t.end();
 });
 
-t.test('shares of endpoints, what picks one, and what of it cannot be had', (t) => {
+t.test('explain shows shares of endpoints, how one is picked, and limitations', (t) => {
   const slices = [
     slice('web', [{ address: '10.0.0.1' }], { name: 'a' }),
     slice('web', [{ address: '10.0.0.2' }], { name: 'b' }),
@@ -434,7 +434,7 @@ t.test('shares of endpoints, what picks one, and what of it cannot be had', (t) 
   t.end();
 });
 
-t.test('of an endpoint that the shares of zones leave out a local list of clients outside makes no used one', (t) => {
+t.test('explain: an endpoint excluded by zone shares stays unused, though external clients have a local list', (t) => {
   const balance = {
     by: null,
     spill: {

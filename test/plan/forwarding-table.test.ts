@@ -69,7 +69,7 @@ function holder(table: ForwardingTable): string | undefined {
   return table.frontend('10.96.0.1:80/TCP')?.servicePort;
 }
 
-t.test('claims rank by kind, then age, then key, whatever the order in which they come and go', (t) => {
+t.test('claims of frontends rank by kind, then age, then key, in any order of arrival', (t) => {
   const random = new SeededRandom(7);
   const ranks: readonly FrontendPlan['kind'][] = ['ClusterIP', 'LoadBalancer', 'ExternalIP'];
   for (let round = 0; round < rounds(200); round++) {
@@ -106,7 +106,7 @@ t.test('claims rank by kind, then age, then key, whatever the order in which the
   t.end();
 });
 
-t.test('an external IP takes no cluster IP of a younger Service, nor its load balancer address', (t) => {
+t.test('an external IP does not take a cluster IP or load balancer address of a younger Service', (t) => {
   const [C, L] = ['10.96.0.1', '10.96.0.2'];
   const attacker = [C, L].map((host) => frontend('old', host, { kind: 'ExternalIP' }));
   const victim = [frontend('new', C), frontend('new', L, { kind: 'LoadBalancer' })];
@@ -126,7 +126,7 @@ t.test('an external IP takes no cluster IP of a younger Service, nor its load ba
   t.end();
 });
 
-t.test('of several claims the oldest holds, whatever the order', (t) => {
+t.test('of several claims of a frontend the oldest wins, in any order of arrival', (t) => {
   const claims = [claim('b', 20), claim('a', 30), claim('c', 10), claim('e', null), claim('d', null), claim('f', 10)];
   const expected = ['c', 'f', 'b', 'a', 'd', 'e'];
   const random = new SeededRandom(1);
@@ -148,7 +148,7 @@ t.test('of several claims the oldest holds, whatever the order', (t) => {
   t.end();
 });
 
-t.test('a claim may be withdrawn, renewed and grow younger', (t) => {
+t.test('a claim of a frontend can be withdrawn, renewed and become younger', (t) => {
   const table = new ForwardingTable(NODE);
   table.setService('a', claim('a', 1));
   table.setService('b', claim('b', 2));
@@ -167,7 +167,7 @@ t.test('a claim may be withdrawn, renewed and grow younger', (t) => {
   t.end();
 });
 
-t.test('every field that can be seen counts as a change, the same again does not', (t) => {
+t.test('every visible field of a frontend counts as a change, and an equal plan does not', (t) => {
   const base = frontend('svc', '10.96.0.1', { flowEndpoints: list([1]), sourceRanges: [prefix('10.0.0.0/8')] });
   const changes: readonly Partial<FrontendPlan>[] = [
     { kind: 'ExternalIP' },
@@ -197,7 +197,7 @@ t.test('every field that can be seen counts as a change, the same again does not
   t.end();
 });
 
-t.test('addresses stay while one Service wants them', (t) => {
+t.test('an address stays while one Service has it', (t) => {
   const table = new ForwardingTable(NODE);
   table.takeChange();
   const wants = (service: string, host: string): ServicePlan =>
@@ -221,7 +221,7 @@ t.test('addresses stay while one Service wants them', (t) => {
   t.end();
 });
 
-t.test('health checks of the Services that have one', (t) => {
+t.test('health checks are those of Services with a health check node port', (t) => {
   const table = new ForwardingTable(NODE);
   const checked = (service: string, localEndpoints: number): ServicePlan =>
     plan(service, [], { healthCheck: { service, port: 31000, localEndpoints } });
@@ -238,7 +238,7 @@ t.test('health checks of the Services that have one', (t) => {
   t.end();
 });
 
-t.test('the node', (t) => {
+t.test('a changed node plan is a change, an equal one is not', (t) => {
   const table = new ForwardingTable(NODE);
   t.equal(table.takeChange().node, true, 'a fresh table has told nobody');
   t.equal(table.takeChange().node, false);
@@ -305,7 +305,7 @@ function variants(random: SeededRandom, history: readonly Step[]): readonly (rea
   ];
 }
 
-t.test('a table is what its Services are, whatever happened before', (t) => {
+t.test('the forwarding table depends on its Services only, not on its history', (t) => {
   const random = new SeededRandom(2);
   for (let round = 0; round < rounds(300); round++) {
     const history = randomHistory(random);
@@ -373,7 +373,7 @@ class Copy {
   }
 }
 
-t.test('changes make a copy equal, and say nothing in vain', (t) => {
+t.test('reported changes turn a copy into the table, and none is superfluous', (t) => {
   const random = new SeededRandom(3);
   for (let round = 0; round < rounds(400); round++) {
     const table = new ForwardingTable(NODE);
@@ -405,7 +405,7 @@ function port30080(service: string, host: string | null): FrontendPlan {
 
 const NODE_ADDRESS = '192.168.0.2';
 
-t.test('a node port comes before an external IP of another Service on an address of the node', (t) => {
+t.test('a node port wins over an external IP of another Service on an address of the node', (t) => {
   const owner = plan('owner', [port30080('owner', null)], { creationTime: 9 });
   const thief = plan('thief', [port30080('thief', NODE_ADDRESS), port30080('thief', '203.0.113.1')]);
   for (const order of [
@@ -435,7 +435,7 @@ t.test('a node port comes before an external IP of another Service on an address
   t.end();
 });
 
-t.test('a Service may have its own node port as an external IP, and a balancer any', (t) => {
+t.test('a Service may have its own node port as external IP, and a load balancer address any', (t) => {
   const table = new ForwardingTable(NODE);
   table.setService(
     'owner',
@@ -452,7 +452,7 @@ t.test('a Service may have its own node port as an external IP, and a balancer a
   t.end();
 });
 
-t.test('conflicts are counted by pair, at a cost that does not grow with their square', (t) => {
+t.test('conflicts are counted by pair of Services in linear time', (t) => {
   const count = 20_000;
   const claims = (service: string): readonly FrontendPlan[] =>
     Array.from({ length: count }, (_, index) => {
@@ -471,7 +471,7 @@ t.test('conflicts are counted by pair, at a cost that does not grow with their s
   t.end();
 });
 
-t.test('attempts are left behind where an endpoint goes, and where a frontend comes or goes', (t) => {
+t.test('connection attempts are stale when an endpoint goes, or a frontend comes or goes', (t) => {
   const table = new ForwardingTable(NODE);
   const own = frontend('default/web', '10.96.0.1', { endpoints: list([1, 2]) });
   const left = (fields: Partial<FrontendPlan> | null): readonly string[] => {

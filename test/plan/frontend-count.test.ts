@@ -9,7 +9,7 @@ import { address, service, type ServiceText } from '../support/rows.js';
 const SETTINGS = planSettings();
 const NODE = nodeFacts(SETTINGS, undefined);
 
-t.test('the count is the number of frontends that a plan has', (t) => {
+t.test('the frontend count equals the number of frontends in a plan', (t) => {
   const both = { clusterIPs: ['10.96.0.1', 'fd00::1'], ipFamilies: ['IPv4', 'IPv6'] } as const;
   const cases: readonly ServiceText[] = [
     { ...both, ports: [] },
@@ -34,7 +34,7 @@ t.test('the count is the number of frontends that a plan has', (t) => {
   t.end();
 });
 
-t.test('addresses that a balancer answers itself do not count', (t) => {
+t.test('addresses that a load balancer answers itself are not counted as frontends', (t) => {
   const row = service('s', { loadBalancer: [{ address: address('192.0.2.1'), ipMode: 'Proxy' }] });
   t.equal(frontendCount('IPv4', row), 1);
   t.end();

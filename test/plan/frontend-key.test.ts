@@ -3,7 +3,7 @@ import { PROTOCOLS } from '../../src/base/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../src/plan/frontend-key.js';
 import { address } from '../support/rows.js';
 
-t.test('keys and their parts', (t) => {
+t.test('frontend keys have address, port and protocol', (t) => {
   for (const host of ['10.96.0.10', 'fd00::1', '::', null]) {
     for (const protocol of PROTOCOLS) {
       for (const port of [1, 80, 65_535]) {
@@ -18,7 +18,7 @@ t.test('keys and their parts', (t) => {
   t.end();
 });
 
-t.test('anything else is refused', (t) => {
+t.test('a malformed frontend key is refused', (t) => {
   const wrong = [
     ...['', ':', '/', ':80/TCP', '10.96.0.10:80', '10.96.0.10/TCP', '10.96.0.10:80/tcp', '10.96.0.10:80/ICMP'],
     ...['10.96.0.10:0/TCP', '10.96.0.10:65536/TCP', '10.96.0.10:x/TCP', '10.96.0.10:/TCP', '10.96.0.10:080/TCP'],

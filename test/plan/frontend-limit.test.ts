@@ -35,40 +35,37 @@ function externals(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`);
 }
 
-t.test(
-  'cluster IPs, node ports, balancer addresses and external IPs are kept in this order, whole addresses first',
-  (t) => {
-    const text = {
-      ports: ports(2, 30_000),
-      loadBalancer: ['192.0.2.1'],
-      externalIPs: ['198.51.100.1', '198.51.100.2'],
-    };
-    const kept = (frontends: number): readonly string[] => keys(plan(text, { frontends, entries: 1 }));
-    t.same(kept(1), ['10.96.0.10:1/TCP']);
-    t.same(kept(3), ['10.96.0.10:1/TCP', '10.96.0.10:2/TCP', 'nodeport:30000/TCP']);
-    t.same(
-      kept(7),
-      [
-        ...['10.96.0.10:1/TCP', '10.96.0.10:2/TCP', '192.0.2.1:1/TCP', '192.0.2.1:2/TCP', '198.51.100.1:1/TCP'],
-        ...['nodeport:30000/TCP', 'nodeport:30001/TCP'],
-      ].sort(),
-    );
-    const all = plan(text, { frontends: 10, entries: 1 });
-    t.equal(all.frontends.length, 10);
-    t.same(all.limitations, []);
-    t.same(plan(text, { frontends: 9, entries: 1 }).limitations, [
-      {
-        family: 'IPv4',
-        cause: 'limit',
-        servicePort: 'default/a',
-        text: '1 of 10 frontends (ports × addresses) are left out: over the limits of one Service',
-      },
-    ]);
-    t.end();
-  },
-);
+t.test('the frontend limit keeps cluster IPs, node ports, load balancer addresses, external IPs in this order', (t) => {
+  const text = {
+    ports: ports(2, 30_000),
+    loadBalancer: ['192.0.2.1'],
+    externalIPs: ['198.51.100.1', '198.51.100.2'],
+  };
+  const kept = (frontends: number): readonly string[] => keys(plan(text, { frontends, entries: 1 }));
+  t.same(kept(1), ['10.96.0.10:1/TCP']);
+  t.same(kept(3), ['10.96.0.10:1/TCP', '10.96.0.10:2/TCP', 'nodeport:30000/TCP']);
+  t.same(
+    kept(7),
+    [
+      ...['10.96.0.10:1/TCP', '10.96.0.10:2/TCP', '192.0.2.1:1/TCP', '192.0.2.1:2/TCP', '198.51.100.1:1/TCP'],
+      ...['nodeport:30000/TCP', 'nodeport:30001/TCP'],
+    ].sort(),
+  );
+  const all = plan(text, { frontends: 10, entries: 1 });
+  t.equal(all.frontends.length, 10);
+  t.same(all.limitations, []);
+  t.same(plan(text, { frontends: 9, entries: 1 }).limitations, [
+    {
+      family: 'IPv4',
+      cause: 'limit',
+      servicePort: 'default/a',
+      text: '1 of 10 frontends (ports × addresses) are left out: over the limits of one Service',
+    },
+  ]);
+  t.end();
+});
 
-t.test('endpoints and source ranges count for every frontend that has them', (t) => {
+t.test('the frontend limit counts endpoints and source ranges for every frontend', (t) => {
   const text = { ports: ports(3), loadBalancer: ['192.0.2.1'], sourceRanges: ['10.0.0.0/8', '172.16.0.0/12'] };
   // A cluster IP has 4 entries, a balancer address with its two ranges and itself 7.
   t.equal(plan(text, { frontends: 100, entries: 12 + 21 }, 4).frontends.length, 6);
@@ -78,7 +75,7 @@ t.test('endpoints and source ranges count for every frontend that has them', (t)
   t.end();
 });
 
-t.test('the kept frontends do not depend on the order of slices, nor on listening sockets', (t) => {
+t.test('the kept frontends do not depend on the order of slices or listening sockets', (t) => {
   const text = { ports: ports(3), externalIPs: externals(5) };
   const limits = { frontends: 100, entries: 40 };
   const here = planSettings({ limits });
@@ -94,7 +91,7 @@ t.test('the kept frontends do not depend on the order of slices, nor on listenin
   t.end();
 });
 
-t.test('the arithmetic agrees with a list of all frontends', (t) => {
+t.test('the computed frontend count agrees with a list of all frontends', (t) => {
   const random = new SeededRandom(7);
   const below = (most: number): number => random.below(most);
   for (let round = 0; round < rounds(500); round++) {
@@ -160,7 +157,7 @@ function listed(asked: ConstructorParameters<typeof FrontendLimit>[0], limits: S
   return kept;
 }
 
-t.test('planning costs what is kept, whatever is asked for', (t) => {
+t.test('planning costs as much as is kept, however much is claimed', (t) => {
   const text = { ports: ports(6000), externalIPs: externals(20_000) };
   const planned = plan(text, { frontends: 100, entries: 1000 });
   t.equal(planned.frontends.length, 100);
@@ -170,7 +167,7 @@ t.test('planning costs what is kept, whatever is asked for', (t) => {
   t.end();
 });
 
-t.test('frontends that nodes leave out are a problem of the claim, wherever it is judged', (t) => {
+t.test('frontends beyond the limit are a problem of the Service, also where it is only checked', (t) => {
   const cluster = new PlannedCluster([], { frontends: 10, entries: 10 });
   t.match(claimProblems(service('a', { ports: ports(11) }), cluster), [
     { rule: 'frontends', path: 'spec.ports', value: '11', problem: /make 11 frontends/, standing: 'denied' },

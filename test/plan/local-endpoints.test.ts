@@ -37,7 +37,7 @@ const EXTERNAL: ServiceText = {
   ports: [{ nodePort: 30_000 }],
 };
 
-t.test('ports count once per policy that is Local and finds endpoints elsewhere only', (t) => {
+t.test('a port without local endpoints counts once for each policy Local', (t) => {
   t.same(count({}, [ELSEWHERE]), { internal: 0, external: 0 }, 'policies Cluster');
   t.same(count(INTERNAL, [ELSEWHERE]), { internal: 1, external: 0 });
   t.same(count(INTERNAL, [ELSEWHERE, HERE]), { internal: 0, external: 0 });
@@ -62,7 +62,7 @@ t.test('ports count once per policy that is Local and finds endpoints elsewhere 
   t.end();
 });
 
-t.test('the count after any history is that of the last plans, and a Service that goes takes its share along', (t) => {
+t.test('the count of ports without local endpoints depends on the last plans only', (t) => {
   const random = new SeededRandom(11);
   const texts: readonly ServiceText[] = [{}, INTERNAL, EXTERNAL, { ...EXTERNAL, ...INTERNAL }];
   const endpointSets = [[], [HERE], [ELSEWHERE], [HERE, ELSEWHERE]];

@@ -22,7 +22,7 @@ function plan(
 
 const UNKNOWN = node('me');
 
-t.test('ST-14, ST-20: the node addresses', (t) => {
+t.test('ST-14, ST-20: the node addresses are those of the Node, or bindAddress', (t) => {
   const addresses = (settings: Partial<PlanSettings>, row: NodeRow | undefined): unknown =>
     nodeFacts(planSettings(settings), row).addresses;
   t.same(addresses({}, BOTH), { IPv4: '192.168.0.2', IPv6: '2001:db8::2' }, 'the first of each family');
@@ -35,7 +35,7 @@ t.test('ST-14, ST-20: the node addresses', (t) => {
   t.end();
 });
 
-t.test('in which families Services have to be planned anew', (t) => {
+t.test('a changed node plan names the families whose Services are planned anew', (t) => {
   const facts = nodeFacts(planSettings(), BOTH);
   const anew = (fields: Partial<NodeRow>): readonly Family[] => {
     const others = nodeFacts(planSettings(), { ...BOTH, ...fields });
@@ -50,7 +50,7 @@ t.test('in which families Services have to be planned anew', (t) => {
   t.end();
 });
 
-t.test('ST-21, SV-31: node port addresses', (t) => {
+t.test('ST-21, SV-31: node port addresses follow the configuration', (t) => {
   const prefixes = (family: Family, configured: 'primary' | readonly string[], row?: NodeRow): unknown =>
     plan(family, { nodePortAddresses: configured === 'primary' ? configured : configured.map(prefix) }, row)
       .nodePortPrefixes;
@@ -73,7 +73,7 @@ t.test('ST-21, SV-31: node port addresses', (t) => {
   t.end();
 });
 
-t.test('SV-32, SV-35: node ports on loopback', (t) => {
+t.test('SV-32, SV-35: node ports answer on loopback if configured', (t) => {
   const opens = (configured: 'primary' | readonly string[], family: Family = 'IPv4', row?: NodeRow): boolean =>
     plan(
       family,
@@ -104,7 +104,7 @@ t.test('SV-32, SV-35: node ports on loopback', (t) => {
   t.end();
 });
 
-t.test('ST-34: local detectors', (t) => {
+t.test('ST-34: local detectors follow the configuration', (t) => {
   const detector = (family: Family, localDetection: PlanSettings['localDetection'], row?: NodeRow): unknown =>
     plan(family, { localDetection }, row).localDetector;
   const clusterCIDR = (...prefixes: readonly string[]): PlanSettings['localDetection'] => ({
@@ -140,7 +140,7 @@ t.test('ST-34: local detectors', (t) => {
   t.end();
 });
 
-t.test('masquerade bit and all', (t) => {
+t.test('masquerade bit and masqueradeAll reach the plan', (t) => {
   const mark = (masqueradeBit: number): number => plan('IPv4', { masqueradeBit }).masqueradeMark;
   t.equal(mark(14), 0x4000);
   t.equal(mark(0), 1);
@@ -150,7 +150,7 @@ t.test('masquerade bit and all', (t) => {
   t.end();
 });
 
-t.test('service CIDRs: the family’s own, once, sorted', (t) => {
+t.test('service CIDRs are the family’s own, once, sorted', (t) => {
   const rows = [
     serviceCIDR('b', ['172.30.0.0/16', 'fd00:96::/112']),
     serviceCIDR('a', ['10.96.0.0/12', '172.30.0.0/16']),

@@ -310,7 +310,7 @@ for (const [name, settings, changed] of MATRIX_VARIANTS) {
   verify(`10.10 masquerade matrix ${name}`, { ...MATRIX, settings: settings ?? {} }, checks.join('\n'));
 }
 
-t.test('PF-122: an address that its balancer keeps is not ours', (t) => {
+t.test('PF-122: an address that its load balancer keeps is not served', (t) => {
   for (const [ipMode, verdict] of [
     ['Proxy', 'none'],
     ['VIP', '10.180.0.1:80 m'],
@@ -342,7 +342,7 @@ verify(
    PF-124: blk > 1.2.3.4:80 = drop`,
 );
 
-t.test('PF-125: Services without local endpoints show as such', (t) => {
+t.test('PF-125: Services without local endpoints are counted as such', (t) => {
   const table = (text: ServiceText, slices: readonly EndpointSliceRow[]): ForwardingTable =>
     new PacketTracer({ services: [service('svc', { ...BALANCED, ...text })], slices }).tables.IPv4;
   const dropping = (text: ServiceText, slices: readonly EndpointSliceRow[]): readonly string[] =>
@@ -362,7 +362,7 @@ t.test('PF-125: Services without local endpoints show as such', (t) => {
   t.end();
 });
 
-t.test('ST-35: what each detector takes for a pod', (t) => {
+t.test('ST-35: each local detector recognises its pods', (t) => {
   const { node } = new PacketTracer({ services: [], slices: [] }).tables.IPv4;
   const own = [address('192.168.0.2'), address('10.0.0.1')];
   const kinds = (localDetector: LocalDetector | null, input: string | null): readonly string[] =>

@@ -19,7 +19,7 @@ t.test('Services that fit the budget are planned at once, in their order of arri
   t.end();
 });
 
-t.test('small ones come first; every other plan takes the one that has waited longest, too', (t) => {
+t.test('small Services are planned first; every other plan is the one that waited longest', (t) => {
   const queue = new PlanQueue();
   const size = sized({ large1: 30, large2: 20, large3: 40, small: 1, other: 2 });
   queue.add(['large1', 'large2', 'large3', 'small']);
@@ -33,7 +33,7 @@ t.test('small ones come first; every other plan takes the one that has waited lo
   t.end();
 });
 
-t.test('no Service waits for ever, and a small one never for more than one large one', (t) => {
+t.test('no Service waits for ever for its plan, a small one never for more than one large one', (t) => {
   const random = new SeededRandom(25);
   for (let round = 0; round < rounds(100); round++) {
     const queue = new PlanQueue();

@@ -115,7 +115,7 @@ t.test('a change of one Service among 5,000 plans that Service only, in the fami
   t.end();
 });
 
-t.test('nothing new, nothing done', (t) => {
+t.test('an update without changes plans nothing', (t) => {
   const rows = [ME, ...numbered(20), serviceCIDR('default', ['10.96.0.0/12'])];
   const pipeline = new Pipeline().upsert(...rows).plan();
   pipeline.changes();
@@ -137,7 +137,7 @@ t.test('nothing new, nothing done', (t) => {
   t.end();
 });
 
-t.test('a change that all Services depend on plans all of them', (t) => {
+t.test('a change that all Services depend on plans them all', (t) => {
   const pipeline = new Pipeline().upsert(...numbered(20)).plan();
   const endpoints = (): number => pipeline.lines().filter((line) => line.includes(' endpoint ')).length;
   t.equal(endpoints(), 40, 'no Node, no zone: all endpoints');
@@ -162,7 +162,7 @@ t.test('a change that all Services depend on plans all of them', (t) => {
   t.end();
 });
 
-t.test('a node address that comes late', (t) => {
+t.test('a node address that appears late is planned', (t) => {
   const text = { loadBalancer: ['1.2.3.4'], sourceRanges: ['192.168.0.0/24'], ports: [{ nodePort: 30000 }] };
   const pipeline = new Pipeline().upsert(service('svc', text), node('me')).plan();
   const admitted = (): readonly string[] => pipeline.lines().filter((line) => / admit | nodeport-address /.test(line));
@@ -182,7 +182,7 @@ t.test('a node address that comes late', (t) => {
   t.end();
 });
 
-t.test('service CIDRs and pod CIDRs change the node plan only', (t) => {
+t.test('service CIDRs and pod CIDRs change only the node plan', (t) => {
   const pipeline = new Pipeline({ localDetection: { type: 'NodeCIDR' } }).upsert(ME, ...numbered(20)).plan();
   pipeline.changes();
   pipeline.upsert(serviceCIDR('default', ['10.96.0.0/12'])).plan();
@@ -199,7 +199,7 @@ t.test('service CIDRs and pod CIDRs change the node plan only', (t) => {
   t.end();
 });
 
-t.test('slices before their Service, a Service that loses its family, a Service made anew', (t) => {
+t.test('slices before their Service, a lost family and a recreated Service are planned', (t) => {
   const pipeline = new Pipeline().upsert(slice('svc', [{ address: '10.0.0.1' }])).plan();
   t.same(
     pipeline.changes().map((change) => change?.frontends.size),
@@ -274,7 +274,7 @@ function picture(pipeline: Pipeline): readonly string[] {
   return [...pipeline.lines(), ...more.sort()];
 }
 
-t.test('the tables are those of the final state, whatever the history', (t) => {
+t.test('the tables depend on the final state only, whatever the history', (t) => {
   const random = new SeededRandom(1);
   for (let round = 0; round < rounds(150); round++) {
     const history = Array.from({ length: 5 + random.below(40) }, (): StateChange => {
@@ -327,7 +327,7 @@ t.test('an update that fails loses no change', (t) => {
   t.end();
 });
 
-t.test('a plan that is not brought to its end is made up for by the next', (t) => {
+t.test('an unfinished plan is completed by the next', (t) => {
   const [store, settings] = [new Store(), planSettings()];
   const source = store.register('test');
   const planner = new Planner(settings);

@@ -8,7 +8,7 @@ const HTTP = { protocol: 'TCP', port: 80 } as const;
 const DNS = { protocol: 'UDP', port: 53 } as const;
 const QUIC = { protocol: 'UDP', port: 443 } as const;
 
-t.test('a frontend says only what is not as the node has it', (t) => {
+t.test("a frontend has its own retry time only if it differs from the node's", (t) => {
   const rows: readonly (readonly [Parameters<typeof retrySeconds>, reported: number | null, inForce: number | null])[] =
     [
       [[NOTHING, HTTP, 80, TIMES, 'all'], null, 1],

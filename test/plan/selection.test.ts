@@ -67,7 +67,7 @@ function randomSlices(random: SeededRandom): readonly EndpointSliceRow[] {
   });
 }
 
-t.test('selects as the pseudo code of behaviour §4.3 does', (t) => {
+t.test('endpoints are selected as in the pseudo code of behaviour §4.3', (t) => {
   const random = new SeededRandom(1);
   const seen = new Map<string, number>();
   for (let round = 0; round < rounds(20_000); round++) {
@@ -241,7 +241,7 @@ for (const { name, endpoints, zone, cluster, local, any } of CASES) {
   });
 }
 
-t.test('only what the policies use', (t) => {
+t.test('only endpoint lists that policies use are made', (t) => {
   const slices = [slice('svc', [hinted(1, [], [], { node: 'me' })])];
   const clusterOnly = selectEndpoints('IPv4', port(), slices, facts(), { cluster: true, local: false, onePort: false });
   t.same(clusterOnly.local.toStrings(), []);
@@ -253,7 +253,7 @@ t.test('only what the policies use', (t) => {
 
 const first = (state: string, node = 'me'): EndpointText => ({ address: '10.0.0.1', state, node });
 
-t.test('one address in two slices', (t) => {
+t.test('of one address in two slices one counts', (t) => {
   const rows: readonly (readonly [string, string, string, readonly string[]])[] = [
     ['the later slice counts', 'rs', 'rs other', []],
     ['unless it is terminating', 'rs', 'st other', ['10.0.0.1:80']],
@@ -272,7 +272,7 @@ t.test('one address in two slices', (t) => {
   t.end();
 });
 
-t.test('ports join by name and protocol, not by number', (t) => {
+t.test('ports of Service and slice are joined by name and protocol, not by number', (t) => {
   const slices = [
     slice('svc', [first('rs')], {
       name: 'a',
@@ -303,7 +303,7 @@ t.test('ports join by name and protocol, not by number', (t) => {
   t.end();
 });
 
-t.test('the order is that of the packed bytes, the same for any order of slices', (t) => {
+t.test('endpoints are ordered by their packed bytes, in any order of slices', (t) => {
   const one = slice('svc', [{ address: '10.0.0.9' }, { address: '9.0.0.1' }], { name: 'a' });
   const two = slice('svc', [{ address: '10.0.0.10' }], { name: 'b', ports: [{ port: 443 }, { port: 80 }] });
   const expected = ['9.0.0.1:80', '10.0.0.9:80', '10.0.0.10:80', '10.0.0.10:443'];
@@ -315,7 +315,7 @@ t.test('the order is that of the packed bytes, the same for any order of slices'
   t.end();
 });
 
-t.test('hairpin: reachable endpoints here, or on no node', (t) => {
+t.test('hairpin: reachable endpoints are here, or on no node', (t) => {
   const slices = [
     slice('svc', [
       { address: '10.0.0.1', node: 'me' },
@@ -352,7 +352,7 @@ t.test('ready local addresses count once over all ports', (t) => {
   t.end();
 });
 
-t.test('lists with the same endpoints are one', (t) => {
+t.test('endpoint lists with the same endpoints are shared', (t) => {
   const plain = slice('svc', [{ address: '10.0.0.1' }, { address: '10.0.0.2', node: 'other' }]);
   const select = (row: EndpointSliceRow, uses = BOTH): Selection =>
     selectEndpoints('IPv4', port(), [row], facts(), uses);
@@ -366,14 +366,14 @@ t.test('lists with the same endpoints are one', (t) => {
   t.end();
 });
 
-t.test('endpoints of weight 0 get no new connections, and serve those that they have', (t) => {
+t.test('endpoints of weight 0 get no new connections, and keep theirs', (t) => {
   const none = { ...slice('svc', [{ address: '10.0.0.1', node: 'me' }], { name: 'a' }), weight: 0 };
   const { cluster, local, serving, any } = selectEndpoints('IPv4', port(), [none], facts(), BOTH);
   t.same([cluster.count, local.count, serving.count, any], [0, 0, 1, true]);
   t.end();
 });
 
-t.test('endpoints of IPv6 are in the order of all their bytes, each once', (t) => {
+t.test('IPv6 endpoints are ordered by all their bytes, each once', (t) => {
   const random = new SeededRandom(6);
   const group = (): string => random.below(3 ** random.below(10)).toString(16);
   for (let round = 0; round < rounds(100); round++) {
@@ -394,7 +394,7 @@ t.test('endpoints of IPv6 are in the order of all their bytes, each once', (t) =
   t.end();
 });
 
-t.test("an endpoint that is on no node any more is not this one's", (t) => {
+t.test('an endpoint that loses its node is not local any more', (t) => {
   const memory = new SelectionMemory('IPv4', 1);
   const select = (nodeName: string | null): Selection => {
     const slices = [
@@ -412,7 +412,7 @@ t.test("an endpoint that is on no node any more is not this one's", (t) => {
 });
 
 /** Histories of a few slices: endpoints that come, go, move and change, in one slice or several at once. */
-t.test('followed through any history it is what it is from scratch', (t) => {
+t.test('an incremental selection equals a selection from scratch, after any history', (t) => {
   const random = new SeededRandom(7);
   let shared = 0;
   for (let history = 0; history < rounds(150); history++) {

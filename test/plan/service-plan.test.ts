@@ -37,7 +37,7 @@ function frontend(kind: FrontendPlan['kind'], text: ServiceText, environment?: E
   return found;
 }
 
-t.test('SV-01: which Services have no plan', (t) => {
+t.test('SV-01: headless and ExternalName Services have no plan', (t) => {
   t.equal(plan(service('svc', { clusterIPs: [] })), null, 'headless');
   t.equal(plan(service('svc', { type: 'ExternalName' })), null, 'ExternalName, even with a cluster IP');
   t.equal(plan(service('svc', { clusterIPs: ['fd00::1'] })), null, 'no cluster IP of the family');
@@ -47,7 +47,7 @@ t.test('SV-01: which Services have no plan', (t) => {
   t.end();
 });
 
-t.test('SV-02: the cluster IP of a family', (t) => {
+t.test('SV-02: the plan has the cluster IP of its family', (t) => {
   const both = { clusterIPs: ['172.30.0.1', 'fd00::1'] };
   t.same(keys(both), ['ClusterIP 172.30.0.1:80/TCP']);
   t.same(keys(both, { family: 'IPv6' }), ['ClusterIP [fd00::1]:80/TCP']);
@@ -58,7 +58,7 @@ t.test('SV-02: the cluster IP of a family', (t) => {
   t.end();
 });
 
-t.test('SV-03: names', (t) => {
+t.test('SV-03: Service ports have names', (t) => {
   const ports = [
     { port: 53, protocol: 'TCP' as const, name: 'dns-tcp' },
     { port: 53, protocol: 'UDP' as const, name: 'dns' },
@@ -74,7 +74,7 @@ t.test('SV-03: names', (t) => {
   t.end();
 });
 
-t.test('SV-04, SV-05: external addresses', (t) => {
+t.test('SV-04, SV-05: external IPs and load balancer addresses are planned', (t) => {
   const text: ServiceText = {
     externalIPs: ['1.1.1.1', '2001:db8::1'],
     loadBalancer: ['2.2.2.2', '2001:db8::2', { address: address('3.3.3.3'), ipMode: 'Proxy' }],
@@ -104,7 +104,7 @@ t.test('SV-04, SV-05: external addresses', (t) => {
   t.end();
 });
 
-t.test('SV-07: health checks', (t) => {
+t.test('SV-07: health check node ports are planned', (t) => {
   const local: ServiceText = { loadBalancer: ['2.2.2.2'], externalTrafficPolicy: 'Local', healthCheckNodePort: 31000 };
   const check = (text: ServiceText, environment?: Environment): unknown =>
     plan(service('svc', text), environment)?.healthCheck ?? null;
@@ -131,7 +131,7 @@ t.test('SV-07: health checks', (t) => {
   t.end();
 });
 
-t.test('SV-08: policy Local counts for what can be reached from outside', (t) => {
+t.test('SV-08: policy Local counts for externally reachable Services', (t) => {
   const local = { externalTrafficPolicy: 'Local' } as const;
   const nodePort = frontend('NodePort', { ...local, ports: [{ nodePort: 30000 }] });
   t.same(nodePort.localEndpoints?.toStrings(), ['10.0.0.1:80']);
@@ -144,7 +144,7 @@ t.test('SV-08: policy Local counts for what can be reached from outside', (t) =>
   t.end();
 });
 
-t.test('VD-02 to VD-04: cluster IPs', (t) => {
+t.test('VD-02 to VD-04: cluster IPs are planned by policy and endpoints', (t) => {
   const cluster = frontend('ClusterIP', {});
   t.same(cluster.endpoints.toStrings(), ['10.0.0.1:80', '10.0.0.2:80']);
   t.same([cluster.localEndpoints, cluster.masquerade, cluster.sourceRanges], [null, 'off-cluster', null]);
@@ -157,7 +157,7 @@ t.test('VD-02 to VD-04: cluster IPs', (t) => {
   t.end();
 });
 
-t.test('VD-01, VD-05 to VD-09: external frontends', (t) => {
+t.test('VD-01, VD-05 to VD-09: external frontends are planned by policy and endpoints', (t) => {
   const text: ServiceText = { externalIPs: ['1.1.1.1'], loadBalancer: ['2.2.2.2'], ports: [{ nodePort: 30000 }] };
   const kinds = ['ExternalIP', 'LoadBalancer', 'NodePort'] as const;
   for (const kind of kinds) {
@@ -179,7 +179,7 @@ t.test('VD-01, VD-05 to VD-09: external frontends', (t) => {
   t.end();
 });
 
-t.test('VD-19, SV-12: the policies do not touch each other', (t) => {
+t.test('VD-19, SV-12: internal and external policy are independent', (t) => {
   const text: ServiceText = { ports: [{ nodePort: 30000 }], internalTrafficPolicy: 'Local' };
   const slices = [slice('svc', [THERE])];
   t.same(
@@ -200,7 +200,7 @@ t.test('VD-19, SV-12: the policies do not touch each other', (t) => {
   t.end();
 });
 
-t.test('SV-06, VD-11 to VD-13: source ranges', (t) => {
+t.test('SV-06, VD-11 to VD-13: source ranges are planned', (t) => {
   const text: ServiceText = {
     externalIPs: ['1.1.1.1'],
     loadBalancer: ['2.2.2.2', '3.3.3.3'],
@@ -248,7 +248,7 @@ t.test('SV-06, VD-11 to VD-13: source ranges', (t) => {
   t.end();
 });
 
-t.test('an address named twice by one Service', (t) => {
+t.test('an address that a Service names twice is one frontend', (t) => {
   const text: ServiceText = {
     clusterIPs: ['10.96.0.10'],
     externalIPs: ['10.96.0.10', '2.2.2.2', '1.1.1.1', '1.1.1.1'],
@@ -261,7 +261,7 @@ t.test('an address named twice by one Service', (t) => {
   t.end();
 });
 
-t.test('affinity, flows and hairpin', (t) => {
+t.test('affinity, flows and hairpin are planned', (t) => {
   t.equal(frontend('ClusterIP', {}).affinitySeconds, null);
   t.equal(frontend('ClusterIP', { affinitySeconds: 10_800 }).affinitySeconds, 10_800);
   const endpoints = [
@@ -288,7 +288,7 @@ t.test('affinity, flows and hairpin', (t) => {
   t.end();
 });
 
-t.test('SV-22: a key for each list of endpoints, the same for all frontends of a port', (t) => {
+t.test('SV-22: each endpoint list of a port has one key for all frontends', (t) => {
   const clients = (text: ServiceText, endpoints = [HERE, THERE], environment: Environment = {}): readonly string[] => {
     const keys = frontends({ affinitySeconds: 60, ...text }, { slices: [slice('svc', endpoints)], ...environment }).map(
       ({ clientKeys }) => {
@@ -331,7 +331,7 @@ t.test('SV-22: a key for each list of endpoints, the same for all frontends of a
   t.end();
 });
 
-t.test('dual stack: each family by itself', (t) => {
+t.test('a dual-stack Service is planned for each family separately', (t) => {
   const text: ServiceText = {
     clusterIPs: ['10.96.0.10', 'fd00::1'],
     loadBalancer: ['2.2.2.2'],
@@ -356,7 +356,7 @@ t.test('dual stack: each family by itself', (t) => {
   t.end();
 });
 
-t.test('nothing is changed that was given', (t) => {
+t.test('planning does not change its input', (t) => {
   const row = service('svc', {
     externalIPs: ['9.9.9.9', '1.1.1.1'],
     sourceRanges: ['10.0.0.0/8', '9.0.0.0/8'],

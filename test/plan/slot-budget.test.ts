@@ -1,7 +1,7 @@
 import t from 'tap';
 import { SlotBudget } from '../../src/plan/slot-budget.js';
 
-t.test('the oldest Services have slots, whatever the order in which they came', (t) => {
+t.test('the oldest Services get slots, in any order of arrival', (t) => {
   for (const order of [
     [1, 2, 3, 4],
     [4, 3, 2, 1],
@@ -21,7 +21,7 @@ t.test('the oldest Services have slots, whatever the order in which they came', 
   t.end();
 });
 
-t.test('Services that get or lose slots are named once', (t) => {
+t.test('Services that get or lose slots are reported once', (t) => {
   const budget = new SlotBudget(1000);
   budget.set('default/b', 2, 600);
   budget.set('default/a', 2, 300);

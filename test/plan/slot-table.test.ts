@@ -51,7 +51,7 @@ function needless(list: EndpointList, weights: readonly number[], place: number)
   return before.filter((owner, slot) => owner !== gone && owner !== after[slot]).length / size;
 }
 
-t.test('a table has the next of six primes from 20 slots for each endpoint', (t) => {
+t.test('a slot table has the next of six primes from 20 slots for each endpoint', (t) => {
   t.same([0, 1, 2, 12, 13, 25, 26, 51, 52, 409].map(tableSize), [1, 1, 251, 251, 509, 509, 1021, 1021, 2039, 8191]);
   t.equal(tableSize(MOST_TABLE_ENDPOINTS), 8191);
   t.equal(tableSize(MOST_TABLE_ENDPOINTS + 1), null);
@@ -83,7 +83,7 @@ t.test('equal endpoints have equal shares, off by one slot at most', (t) => {
   t.end();
 });
 
-t.test('shares follow weights, off by less than one slot; the least weight has a slot', (t) => {
+t.test('shares of slots follow weights within one slot, and the least weight has a slot', (t) => {
   for (let round = 0; round < rounds(200); round++) {
     const count = 2 + random.below(60);
     const weights = Array.from({ length: count }, () => 1 + random.below(20));
@@ -117,7 +117,7 @@ function movesFew(t: Test, count: number, weightOf: (place: number) => number): 
   t.equal(most <= 0.07, true, `${count} endpoints: ${(most * 100).toFixed(1)} % at most`);
 }
 
-t.test('an endpoint that leaves moves few slots of the others', (t) => {
+t.test('a removed endpoint moves few slots of the others', (t) => {
   movesFew(t, 10, () => 1);
   movesFew(t, 50, () => 1);
   movesFew(t, 10, (place) => 1 + ((place * 7) % 5));
@@ -125,7 +125,7 @@ t.test('an endpoint that leaves moves few slots of the others', (t) => {
   t.end();
 });
 
-t.test('a weight that changes moves few slots between the others', (t) => {
+t.test('a changed weight moves few slots between the others', (t) => {
   const list = endpoints(10);
   const before = made(list, equal(10));
   const after = made(list, [0.1, ...equal(9)]);
@@ -134,7 +134,7 @@ t.test('a weight that changes moves few slots between the others', (t) => {
   t.end();
 });
 
-t.test('two nodes with other histories have the same table, byte for byte', (t) => {
+t.test('two nodes with different histories have the same slot table, byte for byte', (t) => {
   // Whatever a node planned before leaves nothing behind, and the list is sorted: the same list and weights are all there is.
   const list = endpoints(10);
   const first = made(list, equal(10));
@@ -153,7 +153,7 @@ t.test('two nodes with other histories have the same table, byte for byte', (t) 
   t.end();
 });
 
-t.test('IPv6 endpoints differ by all their bytes', (t) => {
+t.test('the slots of IPv6 endpoints depend on all their bytes', (t) => {
   const list = EndpointList.of(
     'IPv6',
     Array.from({ length: 10 }, (_, index) => ({ address: `fd00::${index + 1}` as IPAddress, port: 80 })),
@@ -163,7 +163,7 @@ t.test('IPv6 endpoints differ by all their bytes', (t) => {
   t.end();
 });
 
-t.test('the largest table is made in time that a sync has', (t) => {
+t.test('the largest slot table is made within the time of a sync', (t) => {
   const list = endpoints(MOST_TABLE_ENDPOINTS);
   const weights = Array.from({ length: list.count }, (_, place) => 1 + (place % 3));
   const before = process.cpuUsage();

@@ -46,7 +46,7 @@ function pods(endpoints: readonly EndpointText[]): EndpointSliceRow {
 const OLD = [{ address: '10.0.0.1' }, { address: '10.0.0.2' }];
 const NEW = { address: '10.0.0.3' };
 
-t.test('an endpoint that becomes ready comes to its weight in ten steps', (t) => {
+t.test('an endpoint that becomes ready reaches its weight in ten steps', (t) => {
   const scene = new Scene(OLD);
   t.same(scene.shares, [50, 50], 'those that were there at the start have come to theirs');
   t.equal(scene.planner.dueAt, null);
@@ -68,7 +68,7 @@ t.test('an endpoint that becomes ready comes to its weight in ten steps', (t) =>
   t.end();
 });
 
-t.test('an endpoint that was not ready begins its slow start again; others go on', (t) => {
+t.test('an endpoint that becomes ready again restarts its slow start, and others continue', (t) => {
   const scene = new Scene(OLD);
   scene.put(pods([...OLD, { ...NEW, state: 's' }]));
   t.same(scene.shares, [50, 50]);
@@ -84,7 +84,7 @@ t.test('an endpoint that was not ready begins its slow start again; others go on
   t.end();
 });
 
-t.test('where all are new none waits for another', (t) => {
+t.test('if all endpoints are new they start without delay', (t) => {
   const scene = new Scene([]);
   scene.put(pods(OLD));
   t.same(scene.shares, [50, 50]);
@@ -94,7 +94,7 @@ t.test('where all are new none waits for another', (t) => {
   t.end();
 });
 
-t.test('steps of many endpoints are taken together', (t) => {
+t.test('slow start steps of many endpoints are taken together', (t) => {
   const scene = new Scene(OLD);
   for (let index = 0; index < 20; index++) {
     scene.now += 10;
@@ -110,7 +110,7 @@ t.test('steps of many endpoints are taken together', (t) => {
   t.end();
 });
 
-t.test('a Service that is gone or has no slow start any more has nothing due', (t) => {
+t.test('a Service that is deleted, or loses its slow start, has no step due', (t) => {
   const scene = new Scene(OLD);
   scene.put(pods([...OLD, NEW]));
   t.not(scene.planner.dueAt, null);

@@ -7,7 +7,7 @@ import { printNode, printTable } from '../../src/plan/text.js';
 import { planSettings } from '../support/plan-settings.js';
 import { node, service, serviceCIDR, slice } from '../support/rows.js';
 
-t.test('a table as text', (t) => {
+t.test('a forwarding table is printed as text', (t) => {
   const settings = planSettings();
   const me = node('me', ['192.168.0.2']);
   const table = new ForwardingTable(planNode('IPv4', settings, me, [serviceCIDR('default', ['10.96.0.0/12'])]));
@@ -58,7 +58,7 @@ t.test('a table as text', (t) => {
   t.end();
 });
 
-t.test('a node as text', (t) => {
+t.test('a node plan is printed as text', (t) => {
   const lines = (settings: Parameters<typeof planSettings>[0]): readonly string[] =>
     printNode(planNode('IPv6', planSettings({ nodePortAddresses: [], ...settings }), undefined, []));
   t.same(lines({ localDetection: { type: 'ClusterCIDR', prefixes: [] }, masqueradeAll: true, masqueradeBit: 31 }), [

@@ -37,7 +37,7 @@ function outcome(
   return { hottest: Number(hottest.toFixed(2)), stays: Math.round(stays * 100) };
 }
 
-t.test('the zone table: no endpoint has more than its share, and as much as can be stays', (t) => {
+t.test('zone shares: no endpoint has more than its share, and as much as possible stays in the zone', (t) => {
   const equal = { a: 1, b: 1, c: 1 };
   t.same(outcome(endpoints({ a: 1, b: 2, c: 7 }), equal, false), { hottest: 1, stays: 63 });
   t.same(outcome(endpoints({ a: 4, b: 3, c: 3 }), equal, false), { hottest: 1, stays: 93 });
@@ -46,7 +46,7 @@ t.test('the zone table: no endpoint has more than its share, and as much as can 
   t.end();
 });
 
-t.test('whatever there is in which zone, nobody is over its share', (t) => {
+t.test('zone shares: in random zones no endpoint has more than its share', (t) => {
   for (let round = 0; round < rounds(500); round++) {
     const zones = ['a', 'b', 'c', 'd', 'e'].slice(0, 1 + random.below(5));
     const list = Array.from({ length: 1 + random.below(30) }, () => ({
@@ -60,7 +60,7 @@ t.test('whatever there is in which zone, nobody is over its share', (t) => {
   t.end();
 });
 
-t.test('a zone without endpoints, or of which nothing is known', (t) => {
+t.test('zone shares: a zone without endpoints, or with unknown size', (t) => {
   t.same(parts(endpoints({ b: 1, c: 1 }), 'a'), [0.5, 0.5]);
   const named = [
     { zone: 'b', share: 1 },

@@ -3,7 +3,7 @@ import { Progress } from '../../src/record/progress.js';
 import { HealthState } from '../../src/record/health.js';
 import { FakeClock } from '../support/fake-clock.js';
 
-t.test('when each reason began, until it ends', (t) => {
+t.test('the time when each reason of ill health began is kept until it ends', (t) => {
   const clock = new FakeClock();
   let now = 0n;
   const wallClock = (): bigint => now;

@@ -3,7 +3,7 @@ import { Progress } from '../../src/record/progress.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { service, slice } from '../support/rows.js';
 
-t.test('something waits from its first change until the kernel has acknowledged a sync that took it', async (t) => {
+t.test('a change is pending until the kernel acknowledges a sync that contains it', async (t) => {
   const clock = new FakeClock(0);
   const progress = new Progress(['IPv6', 'IPv4'], clock, () => BigInt(clock.now()));
   const [four, six] = progress.families;
@@ -37,7 +37,7 @@ t.test('something waits from its first change until the kernel has acknowledged 
   t.equal(six?.waitingSince, 40, 'the kernel does not hold what it should, with no change at all');
 });
 
-t.test('changes that the kernel never takes are remembered within limits', (t) => {
+t.test('changes that the kernel never accepts take bounded memory', (t) => {
   const clock = new FakeClock(0);
   const progress = new Progress(['IPv4'], clock, () => 0n);
   for (let i = 0; i < 10_001; i++) progress.committed([{ before: null, after: service('web') }], true);
@@ -51,7 +51,7 @@ t.test('changes that the kernel never takes are remembered within limits', (t) =
   t.end();
 });
 
-t.test('changes that a plan leaves to a later one are not acknowledged, and the others are', async (t) => {
+t.test('changes left to a later plan stay pending, and the others are acknowledged', async (t) => {
   const clock = new FakeClock(0);
   const progress = new Progress(['IPv4', 'IPv6'], clock, () => BigInt(clock.now()));
   const [four, six] = progress.families;
@@ -94,7 +94,7 @@ t.test('changes that a plan leaves to a later one are not acknowledged, and the 
   t.same([four?.waitingSince, progress.pendingServices, progress.deferred.size], [null, 0, 0]);
 });
 
-t.test('a change beyond those that are remembered is not done either while it is left to a later plan', (t) => {
+t.test('a change beyond the remembered ones is pending while it is left to a later plan', (t) => {
   const clock = new FakeClock(5);
   const progress = new Progress(['IPv4'], clock, () => 0n);
   for (let i = 0; i < 10_000; i++) progress.committed([{ before: null, after: service('web') }], true);

@@ -30,7 +30,7 @@ function history(): {
   return { history: made, done };
 }
 
-t.test('recent and slowest syncs', (t) => {
+t.test('the sync history has the recent and the slowest syncs', (t) => {
   const { history: reported, done } = history();
   t.same([reported.recent(), reported.slowest], [[], []]);
   done(90, { full: true }, 'a', 'b', 'c', 'd');
@@ -53,7 +53,7 @@ t.test('recent and slowest syncs', (t) => {
   t.end();
 });
 
-t.test('failed syncs and repairs in the history', (t) => {
+t.test('the sync history has failed syncs and repairs', (t) => {
   const { history: reported, done } = history();
   reported.failedWith('EBUSY');
   reported.failedWith('ENOBUFS');
@@ -90,7 +90,7 @@ t.test('a difference that could not be repaired stays in the history until a ful
   t.end();
 });
 
-t.test('a status in words', (t) => {
+t.test('the sync status is printed in words', (t) => {
   const status: ProcessStatus = {
     version: 'v1.36.2',
     release: '0.1.0',

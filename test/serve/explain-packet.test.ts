@@ -7,7 +7,7 @@ import { KernelError } from '../support/fake-kernel/kernel-error.js';
 import { planSettings } from '../support/plan-settings.js';
 import { service, slice } from '../support/rows.js';
 
-t.test('where it cannot be told where a client is remembered to go that is said, where it is asked', async (t) => {
+t.test('explain reports that the endpoint of an affinity client cannot be read, if it matters', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, service('web', { affinitySeconds: 100 }), slice('web', [{ address: '10.0.0.1' }])]);
   await rig.sync();

@@ -31,7 +31,7 @@ function served(text: string, port = 0, hardFail = false): Served {
   return { state, bind: { address: address(text), port, hardFail }, clock, log: new RecordingLog(), onFatal, fatal };
 }
 
-t.test('serves exact paths to any method', async (t) => {
+t.test('the health server answers its exact paths for any method', async (t) => {
   const options = served('127.0.0.1');
   const server = new HealthServer(options);
   t.equal(server.port(), null);
@@ -57,7 +57,7 @@ t.test('serves exact paths to any method', async (t) => {
   t.equal((await ask('127.0.0.1', port, '/livez')).status, 200);
 });
 
-t.test('answers come in one piece, on connections that may stay open between them', async (t) => {
+t.test('health answers come whole, on connections that may stay open', async (t) => {
   const server = new HealthServer(served('127.0.0.1'));
   await server.start();
   t.teardown(() => server.close());
@@ -78,7 +78,7 @@ t.test('answers come in one piece, on connections that may stay open between the
   }
 });
 
-t.test('answers to the two paths are told, and no others', async (t) => {
+t.test('answers of /healthz and /livez are counted, and no others', async (t) => {
   const reported: string[] = [];
   const options = {
     ...served('127.0.0.1'),
@@ -93,7 +93,7 @@ t.test('answers to the two paths are told, and no others', async (t) => {
   t.same(reported, ['/healthz 200', '/livez 200', '/healthz 503']);
 });
 
-t.test('both wildcards serve both families, an address only itself', async (t) => {
+t.test('a wildcard health address serves both families, and a single address only itself', async (t) => {
   for (const wildcard of ['0.0.0.0', '::']) {
     const server = new HealthServer(served(wildcard));
     await server.start();
@@ -110,7 +110,7 @@ t.test('both wildcards serve both families, an address only itself', async (t) =
   await t.rejects(ask('127.0.0.1', server.port()!, '/livez'), { code: 'ECONNREFUSED' });
 });
 
-t.test('a port in use is retried every five seconds', async (t) => {
+t.test('a health port in use is retried every five seconds', async (t) => {
   const squatter = await listen(
     { address: address('127.0.0.1'), port: 0, dualStack: false },
     () => undefined,
@@ -134,7 +134,7 @@ t.test('a port in use is retried every five seconds', async (t) => {
   await server.close();
 });
 
-t.test('with hardFail a port in use is fatal and not retried', async (t) => {
+t.test('with bindAddressHardFail a health port in use is fatal and not retried', async (t) => {
   const squatter = createServer();
   await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
   t.teardown(() => shut(squatter));
@@ -147,7 +147,7 @@ t.test('with hardFail a port in use is fatal and not retried', async (t) => {
   await server.close();
 });
 
-t.test('close while retrying leaves nothing behind', async (t) => {
+t.test('closing the health server during a retry leaves nothing', async (t) => {
   const squatter = await listen({ address: address('::1'), port: 0, dualStack: false }, () => undefined, failTest);
   t.teardown(() => shut(squatter));
   const options = served('::1', boundPort(squatter)!);

@@ -17,7 +17,7 @@ function attempts(code: string): { asked: string[]; open: (socket: ListenSocket)
   return { asked, open };
 }
 
-t.test('without IPv6 the wildcards fall back to IPv4', async (t) => {
+t.test('without IPv6 a wildcard listener uses IPv4', async (t) => {
   for (const code of ['EAFNOSUPPORT', 'EADDRNOTAVAIL']) {
     for (const wildcard of ['::', '0.0.0.0']) {
       const { asked, open } = attempts(code);
@@ -27,13 +27,13 @@ t.test('without IPv6 the wildcards fall back to IPv4', async (t) => {
   }
 });
 
-t.test('a port in use is no reason to fall back', async (t) => {
+t.test('a port in use does not make a wildcard listener use IPv4', async (t) => {
   const { asked, open } = attempts('EADDRINUSE');
   await t.rejects(openBindAddress(parseAddress('0.0.0.0')!, 1, open), { code: 'EADDRINUSE' });
   t.same(asked, [':: 1 dual']);
 });
 
-t.test('a single address is opened as it is', async (t) => {
+t.test('a single address is opened without fallback', async (t) => {
   const { asked, open } = attempts('EAFNOSUPPORT');
   await t.rejects(openBindAddress(parseAddress('2001:db8::1')!, 1, open), { code: 'EAFNOSUPPORT' });
   t.equal(await openBindAddress(parseAddress('192.0.2.1')!, 2, open), '192.0.2.1');
@@ -73,7 +73,7 @@ async function crowded(
   return { port, open };
 }
 
-t.test('idle and slow clients make room for others, the longest idle first', async (t) => {
+t.test('idle and slow clients are closed first when connections run out, the longest idle first', async (t) => {
   const { port, open } = await crowded(t, null);
   const clients = [await open(''), await open('GET / HT'), await open('GET /now HTTP/1.1\r\nHost: a\r\n\r\n')];
   const gone = clients.map((client) => once(client.resume(), 'close'));
@@ -83,7 +83,7 @@ t.test('idle and slow clients make room for others, the longest idle first', asy
   t.match(clients, [{ destroyed: true }, { destroyed: false }, { destroyed: false }], 'no more than needed');
 });
 
-t.test('a client with many connections makes room for its own, not in the place of another address', async (t) => {
+t.test('a client with many connections loses its own first, not those of another address', async (t) => {
   const { port, open } = await crowded(t, null);
   const kept = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }).on('error', () => undefined);
   t.teardown(() => kept.destroy());
@@ -96,25 +96,22 @@ t.test('a client with many connections makes room for its own, not in the place 
   t.equal(many[1]!.destroyed, false);
 });
 
-t.test(
-  'connections of clients that do not read their answer are closed, those that wait for one are not',
-  async (t) => {
-    const large = await crowded(t, Buffer.alloc(32 << 20));
-    for (let index = 0; index < 3; index++) (await large.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).pause();
-    t.match(await ask('127.0.0.1', large.port, '/now'), { status: 200, body: 'ok' });
-    const waiting = await crowded(t, null);
-    for (let index = 0; index < 3; index++) await waiting.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-    await t.rejects(ask('127.0.0.1', waiting.port, '/now'), { code: 'ECONNRESET' });
-  },
-);
+t.test('a client that does not read its answer is closed, one that waits for it is not', async (t) => {
+  const large = await crowded(t, Buffer.alloc(32 << 20));
+  for (let index = 0; index < 3; index++) (await large.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).pause();
+  t.match(await ask('127.0.0.1', large.port, '/now'), { status: 200, body: 'ok' });
+  const waiting = await crowded(t, null);
+  for (let index = 0; index < 3; index++) await waiting.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  await t.rejects(ask('127.0.0.1', waiting.port, '/now'), { code: 'ECONNRESET' });
+});
 
-t.test('connections of clients that do not send their body are closed', async (t) => {
+t.test('a client that does not send its request body is closed', async (t) => {
   const { port, open } = await crowded(t, null);
   for (let index = 0; index < 3; index++) await open('PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n');
   t.match(await ask('127.0.0.1', port, '/now'), { status: 200, body: 'ok' });
 });
 
-t.test('requests that do not wait for answers: a few are answered in order, many end the connection', async (t) => {
+t.test('pipelined requests are answered in order, and too many end the connection', async (t) => {
   const requests: string[] = [];
   const server = await listen(
     { address: parseAddress('127.0.0.1')!, port: 0, dualStack: false },

@@ -95,7 +95,7 @@ async function configuration(health: string, metrics: string, more = ''): Promis
   );
 }
 
-t.test('servers move with their addresses, and pages come and go', async (t) => {
+t.test('servers move when their address changes, and pages are switched live', async (t) => {
   const [first, second, third] = [await freePort(), await freePort(), await freePort()];
   const { listeners, log } = world(t, await configuration(`127.0.0.1:${first}`, `127.0.0.1:${second}`));
   await listeners.start();
@@ -115,7 +115,7 @@ t.test('servers move with their addresses, and pages come and go', async (t) => 
   t.equal(log.lines.filter((line) => line.includes('serving health checks')).length, 3, 'both wildcards are one');
 });
 
-t.test('the page is for this machine, and behind access control for other clients', (t) => {
+t.test('the page is served on loopback, and to other clients behind access control', (t) => {
   const serves = (metrics: string, ...flags: readonly string[]): boolean =>
     servesPage(fromFile(`mode: nftables\nmetricsBindAddress: "${metrics}:1"`, flags).config);
   const pair = ['--tls-cert-file=a', '--tls-private-key-file=b'];
@@ -130,7 +130,7 @@ t.test('the page is for this machine, and behind access control for other client
   t.end();
 });
 
-t.test('an address that cannot be had: as before, whatever else changed', async (t) => {
+t.test('a new address that cannot be opened leaves the listeners as they were', async (t) => {
   const [first, second, third] = [await freePort(), await freePort(), await freePort()];
   const { server, port: taken } = await squat();
   t.teardown(() => shut(server));
@@ -158,7 +158,7 @@ t.test('an address that cannot be had: as before, whatever else changed', async 
   }
 });
 
-t.test('a listener that still waits for its address waits for the new one', async (t) => {
+t.test('a listener that waits for its address waits for a changed one instead', async (t) => {
   const [free, other] = [await freePort(), await freePort()];
   const { server, port: taken } = await squat();
   const { listeners, clock } = world(t, await configuration(`127.0.0.1:${taken}`, `127.0.0.1:${other}`));

@@ -73,7 +73,7 @@ async function serve(t: Test, { options }: World): Promise<Ask> {
 
 const accept = (value: string): RequestInit => ({ headers: { accept: value } });
 
-t.test('plain pages', async (t) => {
+t.test('the metrics address serves its plain pages', async (t) => {
   const ask = await serve(t, world());
   const pages: readonly (readonly [path: string, type: string, body: string])[] = [
     ['/metrics', 'text/plain; version=0.0.4; charset=utf-8', 'scraped as text\n'],
@@ -101,7 +101,7 @@ t.test('plain pages', async (t) => {
   t.equal(open.body, 'scraped as openmetrics\n');
 });
 
-t.test('scrapes that come together share a text', async (t) => {
+t.test('concurrent scrapes share one rendering', async (t) => {
   let scrapes = 0;
   const scrape = (): Promise<string> => Promise.resolve(`${++scrapes}\n`);
   const server = new MetricsServer(world({ metrics: { scrape } }).options);
@@ -121,7 +121,7 @@ t.test('scrapes that come together share a text', async (t) => {
   t.same(await read(1), ['2'], 'who comes later gets a later one');
 });
 
-t.test('health in words', async (t) => {
+t.test('/healthz of the metrics address has verbose and exclude', async (t) => {
   const ask = await serve(t, world());
   const body = async (query: string): Promise<string> => (await ask(`/healthz?${query}`)).body;
   t.equal(await body('verbose'), '[+]ping ok\nhealthz check passed\n');
@@ -134,7 +134,7 @@ t.test('health in words', async (t) => {
   t.equal(await body('exclude=ping'), 'ok');
 });
 
-t.test('SLIs count what /healthz answered, until they are reset', async (t) => {
+t.test('SLI metrics count the answers of /healthz, until a reset', async (t) => {
   const ask = await serve(t, world());
   const labels = { name: 'ping', type: 'healthz' };
   t.equal((await ask('/metrics/slis')).body, '', 'nothing was checked');
@@ -148,7 +148,7 @@ t.test('SLIs count what /healthz answered, until they are reset', async (t) => {
   t.equal((await ask('/metrics/slis')).body, '');
 });
 
-t.test('flagz: text, JSON and YAML', async (t) => {
+t.test('/flagz answers in text, JSON and YAML', async (t) => {
   const ask = await serve(t, world());
   const text = await ask('/flagz');
   t.equal(text.headers.get('content-type'), PLAIN);
@@ -179,7 +179,7 @@ t.test('flagz: text, JSON and YAML', async (t) => {
   t.match(await ask('/flagz', accept('application/json, */*;q=0.1')), { status: 200, body: /^\nkube-proxy flagz/ });
 });
 
-t.test('statusz', async (t) => {
+t.test('/statusz answers', async (t) => {
   const ask = await serve(t, world());
   const paths =
     '/configz /debug/flags /debug/flags/v /debug/pprof /debug/pprof/ /debug/pprof/allocs /debug/pprof/block /debug/pprof/cmdline /debug/pprof/goroutine /debug/pprof/heap /debug/pprof/mutex /debug/pprof/profile /debug/pprof/symbol /debug/pprof/threadcreate /debug/pprof/trace /flagz /healthz /healthz/ping /metrics /metrics/slis /proxyMode /statusz';
@@ -214,7 +214,7 @@ t.test('statusz', async (t) => {
     t.not((await ask(path)).status, 404, path);
 });
 
-t.test('pages that are switched off do not exist', async (t) => {
+t.test('pages that are switched off give 404', async (t) => {
   const ask = await serve(t, world({ flags: null, status: null, setVerbosity: null }));
   for (const path of [
     '/flagz',
@@ -241,7 +241,7 @@ function burnProcessorTime(): void {
 }
 
 // Before any other profile of this process: the first one takes longest to start.
-t.test('a client that goes away while the profiler starts ends its profile', async (t) => {
+t.test('a client that disconnects while the profiler starts ends its profile', async (t) => {
   const server = new MetricsServer(world().options);
   await server.start();
   t.teardown(() => server.close());
@@ -260,7 +260,7 @@ async function profileOf(port: number, status: number): Promise<void> {
   while ((await ask()) !== status) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-t.test('profiles: in the format of pprof, one at a time, with names and no contents', async (t) => {
+t.test('profiles have the format of pprof, one at a time, with names and no contents', async (t) => {
   const server = new MetricsServer(world().options);
   await server.start();
   t.teardown(() => server.close());
@@ -302,7 +302,7 @@ t.test('profiles: in the format of pprof, one at a time, with names and no conte
     for (const path of ['profile', 'heap']) t.match(await ask(`${path}?seconds=${seconds}`), { status: 400 }, seconds);
 });
 
-t.test('profiles that Node.js does not have are refused with the reason', async (t) => {
+t.test('profiles that Node.js lacks are refused with the reason', async (t) => {
   const ask = await serve(t, world());
   const page = (name: string): ReturnType<Ask> => ask(`/debug/pprof/${name}`);
   t.match(await page(''), { status: 200, body: /go tool pprof/ });
@@ -313,7 +313,7 @@ t.test('profiles that Node.js does not have are refused with the reason', async 
     t.match(await page(name), { status: 501, body: /^Node\.js / }, name);
 });
 
-t.test('a client that goes away ends its profile', async (t) => {
+t.test('a client that disconnects ends its profile', async (t) => {
   const { options, log } = world();
   const server = new MetricsServer(options);
   await server.start();
@@ -351,7 +351,7 @@ t.test('verbosity is set by PUT of a number', async (t) => {
   t.same(scene.verbosities, [5, 0]);
 });
 
-t.test('a page that fails answers 500, and the next request is served', async (t) => {
+t.test('a page that throws gives 500, and the next request is served', async (t) => {
   let broken = true;
   const scrape = (): Promise<string> =>
     broken ? Promise.reject(new Error('no metrics today')) : Promise.resolve('m\n');
@@ -363,7 +363,7 @@ t.test('a page that fails answers 500, and the next request is served', async (t
   t.match(await ask('/metrics'), { status: 200, body: 'm\n' });
 });
 
-t.test('a port in use: retried every five seconds, or fatal', async (t) => {
+t.test('a metrics port in use is retried every five seconds, or fatal', async (t) => {
   const squatter = await listen(
     { address: parseAddress('127.0.0.1')!, port: 0, dualStack: false },
     () => undefined,
@@ -390,7 +390,7 @@ t.test('a port in use: retried every five seconds, or fatal', async (t) => {
   await server.close();
 });
 
-t.test('on loopback a request names this machine by an address or as localhost', async (t) => {
+t.test('on loopback the Host of a request must be an address or localhost', async (t) => {
   const server = new MetricsServer({ ...world().options, checksHost: () => true });
   await server.start();
   t.teardown(() => server.close());

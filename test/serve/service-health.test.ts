@@ -71,7 +71,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-t.test('answers any path and method with the count of local endpoints', async (t) => {
+t.test('a health check node port answers any path and method with the count of local endpoints', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   await s.health.sync([checks('IPv4', { 'shop/web': [0, 2] })]);
@@ -99,7 +99,7 @@ t.test('answers any path and method with the count of local endpoints', async (t
   });
 });
 
-t.test('each family has its own sockets and counts', async (t) => {
+t.test('each family has its own health check sockets and counts', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const port = await freePort();
@@ -144,7 +144,7 @@ t.test('an unchanged health check port stays open; another one closes it and its
   t.equal((await ask('127.0.0.1', second)).status, 200);
 });
 
-t.test('a connection in the middle of a request is cut too', async (t) => {
+t.test('closing a health check port cuts a connection in the middle of a request', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   await s.health.sync([checks('IPv4', { 'ns/a': [0, 1] })]);
@@ -159,7 +159,7 @@ t.test('a connection in the middle of a request is cut too', async (t) => {
   t.equal(s.sockets().length, 0);
 });
 
-t.test('a port that moves from one Service to another in one sync', async (t) => {
+t.test('a health check port moves from one Service to another in one sync', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const port = await freePort();
@@ -169,7 +169,7 @@ t.test('a port that moves from one Service to another in one sync', async (t) =>
   t.same(s.failures, []);
 });
 
-t.test('listening addresses follow the node port addresses', async (t) => {
+t.test('health check sockets follow the node port addresses', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const port = await freePort();
@@ -193,7 +193,7 @@ t.test('listening addresses follow the node port addresses', async (t) => {
   t.equal((await ask('127.0.0.1', port)).status, 200);
 });
 
-t.test('failing on one address closes all of the Service, reports once, and is retried', async (t) => {
+t.test('a health check port that fails on one address is closed on all, reported once, and retried', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const squatter = await listen(
@@ -217,7 +217,7 @@ t.test('failing on one address closes all of the Service, reports once, and is r
   t.equal(s.clock.waiting, 0);
 });
 
-t.test('a failure is retried on a timer too, and forgotten with its Service', async (t) => {
+t.test('a health check port that failed is retried by a timer, and forgotten with its Service', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const squatter = await listen({ address: address('::1'), port: 0, dualStack: false }, () => undefined, failTest);
@@ -236,7 +236,7 @@ t.test('a failure is retried on a timer too, and forgotten with its Service', as
   t.equal(s.clock.waiting, 0);
 });
 
-t.test('syncs that overtake each other end as the last one said', async (t) => {
+t.test('overlapping syncs of health checks end in the last state', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   const [first, second] = [await freePort(), await freePort()];
@@ -249,7 +249,7 @@ t.test('syncs that overtake each other end as the last one said', async (t) => {
   await t.rejects(ask('127.0.0.1', second), { code: 'ECONNREFUSED' });
 });
 
-t.test('close ends all of it, for good', async (t) => {
+t.test('close() ends all health check sockets for good', async (t) => {
   const s = setup();
   await s.health.sync(FAMILIES.map((family) => checks(family, { 'ns/a': [0, 1] })));
   t.equal(s.sockets().length, 2);

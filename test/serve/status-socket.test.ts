@@ -73,7 +73,7 @@ async function rig(t: Scope): Promise<Rig> {
   return { path, clock, log, socket };
 }
 
-t.test('questions and answers', async (t) => {
+t.test('the status socket answers questions', async (t) => {
   const { path, log, socket } = await rig(t);
   await t.rejects(ask(path, '/echo'), {
     name: 'AskError',
@@ -98,7 +98,7 @@ t.test('the socket of Windows is a named pipe, not a file', (t) => {
   t.end();
 });
 
-t.test('only its own user may connect', async (t) => {
+t.test('only its own user may connect to the status socket', async (t) => {
   const { path, socket } = await rig(t);
   const mask = process.umask(0);
   t.teardown(() => process.umask(mask));
@@ -108,7 +108,7 @@ t.test('only its own user may connect', async (t) => {
   t.equal(process.umask(0), 0, 'the mask is put back');
 });
 
-t.test('a socket that another process left', async (t) => {
+t.test('the status socket replaces one that a dead process left', async (t) => {
   const { path, clock, log, socket } = await rig(t);
   const first = socket();
   await first.start();
@@ -137,7 +137,7 @@ t.test('a socket that another process left', async (t) => {
   t.equal((await ask(path, '/echo?text=third')).text, 'third');
 });
 
-t.test('of many that start at once on what a killed process left, one has the socket and keeps it', async (t) => {
+t.test('of many processes that start at once, one gets the status socket and keeps it', async (t) => {
   for (let round = 0; round < 10; round++) {
     const { path, log, socket } = await rig(t);
     await mkdir(dirname(path));
@@ -158,7 +158,7 @@ t.test('of many that start at once on what a killed process left, one has the so
   }
 });
 
-t.test('a process that stops listening while it is looked at is waited for no longer', async (t) => {
+t.test('a process that stops listening during the check is not waited for', async (t) => {
   const { path, log, socket } = await rig(t);
   await mkdir(dirname(path));
   const server = await listenToo(path);
@@ -173,7 +173,7 @@ t.test('a process that stops listening while it is looked at is waited for no lo
   t.equal((await ask(path, '/echo?text=here')).text, 'here');
 });
 
-t.test('a socket that another process has made since is not removed', async (t) => {
+t.test('the status socket of a newer process is not removed', async (t) => {
   const { path, socket } = await rig(t);
   const first = socket();
   await first.start();
@@ -183,7 +183,7 @@ t.test('a socket that another process has made since is not removed', async (t) 
   t.equal((await ask(path, '/echo?text=second')).text, 'second');
 });
 
-t.test('a file that is no socket of ours stays', async (t) => {
+t.test('a file in the place of the status socket stays', async (t) => {
   const { path, log, socket } = await rig(t);
   const opened = socket();
   await opened.start();
@@ -194,7 +194,7 @@ t.test('a file that is no socket of ours stays', async (t) => {
   t.ok((await stat(path)).isFile());
 });
 
-t.test('a socket that nobody answers in HTTP', async (t) => {
+t.test('a status socket without an HTTP answer is an error', async (t) => {
   const { path, socket } = await rig(t);
   await socket().start();
   const other = `${path}-other`;

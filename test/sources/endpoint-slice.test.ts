@@ -33,7 +33,7 @@ function problemsOf(object: unknown): readonly string[] {
   return [];
 }
 
-t.test('which endpoints are pods', (t) => {
+t.test('endpoints with targetRef Pod are pods', (t) => {
   const targets = [{ kind: 'Pod', name: 'a' }, { kind: 'VirtualMachine' }, {}, null, 'Pod', ['Pod'], { kind: 7 }];
   const endpoints = targets.map((targetRef, index) => ({ addresses: [`10.0.0.${index + 1}`], targetRef }));
   const { row, warnings } = translate(sliceObject('web-a', 'web', [], { endpoints }));
@@ -43,7 +43,7 @@ t.test('which endpoints are pods', (t) => {
   t.end();
 });
 
-t.test('a slice becomes columns', (t) => {
+t.test('an EndpointSlice becomes columns', (t) => {
   const row = rowOf({
     ports: [
       { name: 'http', port: 8080 },
@@ -78,7 +78,7 @@ t.test('EP-01 a slice that names no Service is absent', (t) => {
   t.end();
 });
 
-t.test('EP-02 host names are absent with a warning, and addressType is required', (t) => {
+t.test('EP-02 slices of host names are absent with a warning, and addressType is required', (t) => {
   const { row, warnings } = translate(sliceObject('s', 'web', ['example.org'], { addressType: 'FQDN' }));
   t.equal(row, null);
   t.match(warnings.map(String), [/^addressType: "FQDN": /]);
@@ -89,7 +89,7 @@ t.test('EP-02 host names are absent with a warning, and addressType is required'
   t.end();
 });
 
-t.test('EP-02 IPv6', (t) => {
+t.test('EP-02 slices of IPv6 are translated', (t) => {
   const row = rowOf({ addressType: 'IPv6' }, ['fd00::1', 'FD00:0:0::2']);
   t.equal(row.family, 'IPv6');
   t.equal(row.addresses.length, 32);
@@ -158,7 +158,7 @@ t.test('EP-04 endpoints at addresses that the API forbids are left out with a wa
   t.end();
 });
 
-t.test('PF-124 sloppy addresses, and IPv4 mapped into IPv6', (t) => {
+t.test('PF-124 addresses with leading zeros, and IPv4 mapped into IPv6, are normalised', (t) => {
   const row = rowOf({}, ['10.180.00.001', '010.0.0.08', '::ffff:10.1.2.3', '255.255.255.254']);
   t.strictSame(addressesOf(row), ['10.180.0.1', '10.0.0.8', '10.1.2.3', '255.255.255.254']);
   const { warnings } = translate(
@@ -168,7 +168,7 @@ t.test('PF-124 sloppy addresses, and IPv4 mapped into IPv6', (t) => {
   t.end();
 });
 
-t.test('EP-05 conditions that are absent mean ready, serving, not terminating', (t) => {
+t.test('EP-05 absent conditions mean ready, serving, not terminating', (t) => {
   const table: [unknown, number][] = [
     [undefined, READY | SERVING],
     [null, READY | SERVING],
@@ -186,7 +186,7 @@ t.test('EP-05 conditions that are absent mean ready, serving, not terminating', 
   t.end();
 });
 
-t.test('EP-05 hints become a column once an endpoint has some', (t) => {
+t.test('EP-05 a slice has a column of hints once an endpoint has some', (t) => {
   const row = rowOf({
     endpoints: [
       { addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'z1' }, { name: 'z2' }] } },
@@ -212,7 +212,7 @@ t.test('WA-03, WA-11 slices of headless Services are absent', (t) => {
   t.end();
 });
 
-t.test('every problem is found, each with path and value', (t) => {
+t.test('every problem of an EndpointSlice is found, with path and value', (t) => {
   const endpoint = (fields: ApiObject): ApiObject => ({ endpoints: [{ addresses: ['10.0.0.1'], ...fields }] });
   const table: [string, ApiObject, readonly string[]][] = [
     ['port', { ports: [{ port: 65_536 }] }, ['ports[0].port: 65536: must be between 0 and 65535']],
@@ -288,7 +288,7 @@ t.test('every problem is found, each with path and value', (t) => {
   t.end();
 });
 
-t.test('the time of the change is read where it can be', (t) => {
+t.test('the trigger time of an EndpointSlice is read if it is valid', (t) => {
   const timeOf = (annotations: unknown): number | null =>
     rowOf({ metadata: { name: 'web-a', labels: { 'kubernetes.io/service-name': 'web' }, annotations } })
       .lastChangeTriggerTime;
@@ -309,7 +309,7 @@ t.test('the time of the change is read where it can be', (t) => {
   t.end();
 });
 
-t.test('names and lists are shared between rows, and a refused object does not spoil the sharing', (t) => {
+t.test('names and lists are shared between rows, and a refused object does not damage the sharing', (t) => {
   const names = new Interner();
   const object = (name: string): ApiObject =>
     sliceObject(name, 'web', [], {
@@ -337,7 +337,7 @@ t.test('names and lists are shared between rows, and a refused object does not s
   t.end();
 });
 
-t.test('the interner is bounded and forgets without harm', (t) => {
+t.test('the string interner is bounded, and forgets safely', (t) => {
   const names = new Interner(4);
   for (let index = 0; index < 100; index++) {
     t.equal(names.text(`name-${index}`), `name-${index}`);
@@ -347,7 +347,7 @@ t.test('the interner is bounded and forgets without harm', (t) => {
   t.end();
 });
 
-t.test('retained per endpoint: 5 bytes of columns (IPv4), 17 (IPv6), and one pointer', (t) => {
+t.test('an endpoint takes 5 bytes of columns (IPv4) or 17 (IPv6), and one pointer', (t) => {
   const count = 1000;
   const slice = (family: string, address: (index: number) => string): EndpointSliceRow =>
     rowOf({
@@ -366,7 +366,7 @@ t.test('retained per endpoint: 5 bytes of columns (IPv4), 17 (IPv6), and one poi
   t.end();
 });
 
-t.test('5,000 slices of 50 endpoints: time to translate, and what stays', async (t) => {
+t.test('5,000 slices of 50 endpoints: time of translation, and memory', async (t) => {
   const objects = Array.from({ length: 5000 }, (_, service) =>
     sliceObject(`svc-${service}-x`, `svc-${service}`, [], {
       endpoints: Array.from({ length: 50 }, (_, endpoint) => ({
@@ -391,7 +391,7 @@ t.test('5,000 slices of 50 endpoints: time to translate, and what stays', async 
   t.equal(new Set(rows.map((row) => row?.ports)).size, 1);
 });
 
-t.test('weights of endpoints', (t) => {
+t.test('weights of endpoints are read from annotations', (t) => {
   const read = (annotations: unknown): Pick<EndpointSliceRow, 'weight' | 'unreadable'> => {
     const labels = { 'kubernetes.io/service-name': 'web' };
     const { weight, unreadable } = rowOf({ metadata: { name: 'web-a', labels, annotations } });
@@ -410,7 +410,7 @@ t.test('weights of endpoints', (t) => {
   t.end();
 });
 
-t.test('zones that endpoints are in', (t) => {
+t.test('zones of endpoints are read', (t) => {
   const endpoints = ['a', 'b', undefined, 'a'].map((zone, index) => ({ addresses: [`10.0.0.${index}`], zone }));
   const { zoneNames, zones } = rowOf({ endpoints });
   t.same([zoneNames, zones], [['a', 'b'], '\u0001\u0002\u0000\u0001']);

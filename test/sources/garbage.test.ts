@@ -120,7 +120,7 @@ function mutate(value: unknown, random: (below: number) => number): unknown {
   return Object.fromEntries(entries);
 }
 
-t.test('mutated objects translate or are refused with TranslateError, and nothing else happens', (t) => {
+t.test('mutated objects are translated or refused with TranslateError, nothing else', (t) => {
   const random = generator(20_250_131);
   const outcomes = { fine: 0, refused: 0 };
   const names = new Interner(50);
@@ -149,7 +149,7 @@ t.test('mutated objects translate or are refused with TranslateError, and nothin
   t.end();
 });
 
-t.test('a mutated object is told apart from a valid one by field path', (t) => {
+t.test('a mutated object differs from a valid one by a field path', (t) => {
   const random = generator(3);
   for (let round = 0; round < rounds(2000); round++) {
     const [kind, valid] = VALID[round % VALID.length]!;

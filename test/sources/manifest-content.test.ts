@@ -16,14 +16,14 @@ const keys = (content: Content): string[] => [...content.rows.keys()].sort();
 const reported = (content: Content): string[] =>
   content.problems.map((problem) => `${problem.severity} ${printProblem(problem)}`);
 
-t.test('YAML with several documents, empty ones among them', async (t) => {
+t.test('YAML manifests may have several documents, empty ones among them', async (t) => {
   const content = await read(`# head\n---\n${yaml(serviceYaml('a'), '', serviceYaml('b'), '# nothing\n')}---\n`);
   t.same(keys(content), ['Service/default/a', 'Service/default/b']);
   t.same(reported(content), []);
   t.equal(content.documents, 2);
 });
 
-t.test('problems are kept up to a kilobyte, however long what they are about', async (t) => {
+t.test('problems of a manifest are at most a kilobyte, however long their subject', async (t) => {
   const long = 'x'.repeat(100_000);
   const content = await read(
     JSON.stringify({
@@ -39,7 +39,7 @@ t.test('problems are kept up to a kilobyte, however long what they are about', a
   }
 });
 
-t.test('JSON: one object, a List, lists of one kind, and a byte order mark', async (t) => {
+t.test('JSON manifests: one object, a List, lists of one kind, and a byte order mark', async (t) => {
   const objects = [
     serviceObject('a'),
     sliceObject('a-1', 'a', ['10.0.0.1']),
@@ -69,7 +69,7 @@ t.test('JSON: one object, a List, lists of one kind, and a byte order mark', asy
   t.same(keys(await read(JSON.stringify({ apiVersion: 'v1', kind: 'ServiceList', items: null }))), []);
 });
 
-t.test('YAML that starts like JSON', async (t) => {
+t.test('YAML that starts like JSON is read as YAML', async (t) => {
   t.same(
     keys(
       await read(
@@ -82,19 +82,19 @@ t.test('YAML that starts like JSON', async (t) => {
   t.same(keys(await read(two)), ['Service/default/a', 'Service/default/b']);
 });
 
-t.test('directives, document ends, comments, anchors, merge keys', async (t) => {
+t.test('YAML manifests: directives, document ends, comments, anchors and merge keys are read', async (t) => {
   const text = `%YAML 1.2\n---\n${serviceYaml('a')}...\n# between\n%YAML 1.2\n---\nx: &x\n  clusterIP: 10.0.0.1\n  ports: [{port: 80}]\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec:\n  <<: *x\n`;
   const content = await read(text);
   t.same(reported(content), []);
   t.same(keys(content), ['Service/default/a', 'Service/default/b']);
 });
 
-t.test('a literal block may contain dashes that are no document start', async (t) => {
+t.test('YAML manifests: a literal block may contain lines of dashes', async (t) => {
   const content = await read(`${serviceYaml('a')}note: |\n  ---\n  x\n---\n${serviceYaml('b')}`);
   t.same(keys(content), ['Service/default/a', 'Service/default/b']);
 });
 
-t.test('a document that is no YAML is reported with its number and line, the others are read', async (t) => {
+t.test('a document that is not YAML is reported with number and line, and the others are read', async (t) => {
   const content = await read(yaml(serviceYaml('a'), 'x: [1, 2\ny: }\n', serviceYaml('c')));
   t.same(keys(content), ['Service/default/a', 'Service/default/c']);
   t.equal(content.unidentified, true);
@@ -116,7 +116,7 @@ t.test('an object without a name cannot be identified', async (t) => {
   t.match(reported(content), [/^error f\.yaml: document 1: Service: metadata\.name: null: is required; /]);
 });
 
-t.test('documents of a manifest that are no objects', async (t) => {
+t.test('documents of a manifest that are no objects are reported', async (t) => {
   for (const text of [
     'just text',
     '- a\n- b\n',
@@ -138,7 +138,7 @@ t.test('documents of a manifest that are no objects', async (t) => {
   }
 });
 
-t.test('lists gone wrong', async (t) => {
+t.test('wrong lists in a manifest are reported', async (t) => {
   const list = (items: unknown): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
   t.match(reported(await read(list({}))), ['error f.yaml: document 1: items: must be a list']);
   t.match(reported(await read(list([5, serviceObject('a')]))), [
@@ -151,7 +151,7 @@ t.test('lists gone wrong', async (t) => {
   t.equal(cyclic.unidentified, true);
 });
 
-t.test('other kinds are passed over with a note, other versions of ours refused', async (t) => {
+t.test('manifests: other kinds are ignored with a note, other versions refused', async (t) => {
   const objects = [
     { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
     { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'q' } },
@@ -169,7 +169,7 @@ t.test('other kinds are passed over with a note, other versions of ours refused'
   t.same(reported(pods), ['note f.yaml: passed over 1 object of kind v1 PodList']);
 });
 
-t.test('an object given twice in one file: the first counts', async (t) => {
+t.test('of an object given twice in one file the first counts', async (t) => {
   const content = await read(yaml(serviceYaml('a', 1), serviceYaml('a', 2)));
   t.match(content.rows.get('Service/default/a'), { ports: [{ port: 1 }] });
   t.same(reported(content), [
@@ -177,7 +177,7 @@ t.test('an object given twice in one file: the first counts', async (t) => {
   ]);
 });
 
-t.test('the last good version stays for what is broken, and only for that', async (t) => {
+t.test('an invalid object in a manifest keeps its last valid version, and others change', async (t) => {
   const before = await read(yaml(serviceYaml('a', 1), serviceYaml('b', 1), serviceYaml('c', 1)));
   const held = withLastGood(new Map(), before);
   const after = async (text: string): Promise<string[]> => {
@@ -208,7 +208,7 @@ t.test('the last good version stays for what is broken, and only for that', asyn
   t.same(await after(''), [], 'an empty file has no objects');
 });
 
-t.test('every prefix of a file, as a half-written one would be, is read without a throw', async (t) => {
+t.test('every prefix of a manifest is read without an exception', async (t) => {
   const text = yaml(serviceYaml('a'), serviceYaml('b'), JSON.stringify(sliceObject('s', 'a', ['10.0.0.1'])));
   const held = withLastGood(new Map(), await read(text));
   for (let length = 0; length < text.length; length++) await read(text.slice(0, length));
@@ -220,7 +220,7 @@ t.test('every prefix of a file, as a half-written one would be, is read without 
   t.pass('done');
 });
 
-t.test('names do not keep the text of the file alive', async (t) => {
+t.test('names do not keep the text of a manifest in memory', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   // Parsed in this thread, whose parser makes windows on the text; what comes out of another thread has been copied.
@@ -257,7 +257,7 @@ function costOf(text: string): Promise<number> {
   return cpuTime(() => read(text));
 }
 
-t.test('aliases, merges, markers and errors cost no more than what is written', async (t) => {
+t.test('aliases, merge keys and errors cost no more than their text', async (t) => {
   const bad = Array.from({ length: 3000 }, () => '{addresses: [x]}').join();
   const slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s, labels: {kubernetes.io/service-name: w}}, addressType: IPv4, endpoints: [${bad}]}`;
   const list = (count: number): string =>
@@ -274,7 +274,7 @@ t.test('aliases, merges, markers and errors cost no more than what is written', 
   t.match(one.problems[0]?.message, /^3000 problems, of which these are the first; endpoints\[0\]/);
 });
 
-t.test('very many small documents cost what they are long, and are told apart all the same', async (t) => {
+t.test('thousands of small documents cost linear time, and are distinguished', async (t) => {
   t.ok((await costOf('--- {}\n'.repeat(76_000))) < 2000, 'one call of the parser for each takes longer');
   t.ok((await costOf('---\n[\n'.repeat(89_000))) < 2000, 'nor do very many broken ones');
   const many = '--- {}\n'.repeat(4000);
@@ -295,7 +295,7 @@ t.test('very many small documents cost what they are long, and are told apart al
   t.ok(named >= line && named <= line + 3, 'in its line', { line, named });
 });
 
-t.test('of very many problems the first are told, of each severity', async (t) => {
+t.test('of thousands of problems in a manifest the first are reported, by severity', async (t) => {
   const { problems } = await read('--- 1\n'.repeat(250) + '---\n{apiVersion: v1, kind: Pod}\n');
   t.equal(problems.length, 102);
   t.match(problems.slice(100), [
@@ -322,7 +322,7 @@ t.test('a large YAML document is parsed in a thread, with the same result', asyn
   }
 });
 
-t.test('while a large YAML document is parsed the event loop goes on', async (t) => {
+t.test('the event loop runs while a large YAML document is parsed', async (t) => {
   const text = `apiVersion: v1\nkind: List\nitems:\n${'- {apiVersion: v1, kind: Pod, metadata: {labels: {a: b, c: d}}}\n'.repeat(30_000)}`;
   const before = mainThreadTime();
   let problems: Content['problems'] = [];
@@ -334,7 +334,7 @@ t.test('while a large YAML document is parsed the event loop goes on', async (t)
   t.ok(own < all / 2, 'most of the work is not in its way', { own, all });
 });
 
-t.test('a stop does not wait for a parse to end', async (t) => {
+t.test('a stop does not wait for the end of parsing', async (t) => {
   const stopped = new AbortController();
   const text = `a:\n${'- {b: c}\n'.repeat(500_000)}`;
   const reading = readContent(text, 'f.yaml', new Interner(), new Pacer(stopped.signal));

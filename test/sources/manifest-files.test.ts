@@ -18,7 +18,7 @@ import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '..
 /** So long that only change events can tell. */
 const EVENTS_ONLY = { filePollMs: 600_000 };
 
-t.test('a directory: files come, change in place, are replaced, and go', async (t) => {
+t.test('manifest directory: files are added, changed, replaced and removed', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('a.yaml'), serviceYaml('a'));
@@ -48,7 +48,7 @@ t.test('a directory: files come, change in place, are replaced, and go', async (
   t.equal(rig.writer.completed, 1);
 });
 
-t.test('a change of one file commits that file alone', async (t) => {
+t.test('a change of one manifest commits that file only', async (t) => {
   const directory = scratchDirectory(t);
   for (let index = 0; index < 50; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
   await delay(150);
@@ -63,7 +63,7 @@ t.test('a change of one file commits that file alone', async (t) => {
   );
 });
 
-t.test('the poll alone finds every change too', async (t) => {
+t.test('the poll of a manifest directory finds every change', async (t) => {
   const directory = scratchDirectory(t);
   const elsewhere = scratchDirectory(t);
   writeFileSync(join(elsewhere, 'target'), serviceYaml('a'));
@@ -95,7 +95,7 @@ function keepsAccessTimes(directory: string): boolean {
   return listed();
 }
 
-t.test('a poll lists no directory whose events report every change', async (t) => {
+t.test('the poll lists no directory whose events report every change', async (t) => {
   const [directory, elsewhere] = [scratchDirectory(t), scratchDirectory(t)];
   for (let index = 0; index < 20; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml('s'));
   const target = join(elsewhere, 'target');
@@ -119,7 +119,7 @@ t.test('a poll lists no directory whose events report every change', async (t) =
   else t.comment('this file system keeps no access times: whether the directory was listed cannot be seen');
 });
 
-t.test('after more events than a queue surely holds everything is looked at', async (t) => {
+t.test('after more events than the queue holds, every manifest is read', async (t) => {
   const [directory, elsewhere] = [scratchDirectory(t), scratchDirectory(t)];
   writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
   await delay(150);
@@ -136,7 +136,7 @@ t.test('after more events than a queue surely holds everything is looked at', as
   if (works) await eventually(listed, 'a look at everything');
 });
 
-t.test('writes of equal size within one tick of the clock are not missed', async (t) => {
+t.test('manifest writes of equal size within one clock tick are found', async (t) => {
   const file = join(scratchDirectory(t), 'a.yaml');
   writeFileSync(file, serviceYaml('a', 10));
   const rig = new ManifestRig(t, [file]);
@@ -148,7 +148,7 @@ t.test('writes of equal size within one tick of the clock are not missed', async
   await rig.shows('a:59');
 });
 
-t.test('a volume of a ConfigMap', async (t) => {
+t.test('manifests in a ConfigMap volume are followed', async (t) => {
   const volume = scratchDirectory(t);
   const publish = (stamp: string, files: Record<string, string>): void => {
     mkdirSync(join(volume, stamp));
@@ -171,7 +171,7 @@ t.test('a volume of a ConfigMap', async (t) => {
   await Promise.all([whole.shows('a:81 c:80'), single.shows('a:81')]);
 });
 
-t.test('a single file: written in place, replaced, swapped by a link above it, deleted and back', async (t) => {
+t.test('a single manifest is followed when written, replaced, moved by a link, deleted and restored', async (t) => {
   const root = scratchDirectory(t);
   mkdirSync(join(root, 'one'));
   mkdirSync(join(root, 'two'));
@@ -197,7 +197,7 @@ t.test('a single file: written in place, replaced, swapped by a link above it, d
   t.same(rig.errors(), []);
 });
 
-t.test('a single file that is a link to nothing for a while unloads nothing', async (t) => {
+t.test('a manifest that is a dangling link for a while unloads nothing', async (t) => {
   const root = scratchDirectory(t);
   writeFileSync(join(root, 'target'), serviceYaml('a', 1));
   symlinkSync('target', join(root, 's.yaml'));
@@ -212,7 +212,7 @@ t.test('a single file that is a link to nothing for a while unloads nothing', as
   await rig.shows('a:2');
 });
 
-t.test('events alone suffice for a single file', async (t) => {
+t.test('events suffice to follow a single manifest', async (t) => {
   const file = join(scratchDirectory(t), 's.yaml');
   writeFileSync(file, serviceYaml('a', 1));
   const rig = new ManifestRig(t, [file], EVENTS_ONLY);
@@ -224,7 +224,7 @@ t.test('events alone suffice for a single file', async (t) => {
   await rig.shows('a:3');
 });
 
-t.test('one object in two files: the first by name counts, and the other takes over', async (t) => {
+t.test('of one object in two files the first by name counts, and the other takes over', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('b.yaml'), serviceYaml('x', 2));
@@ -242,7 +242,7 @@ t.test('one object in two files: the first by name counts, and the other takes o
   await rig.shows('x:3');
 });
 
-t.test('the order in which files come does not matter', async (t) => {
+t.test('the state does not depend on the order in which manifests appear', async (t) => {
   const results = new Set<string>();
   for (const order of [
     ['a', 'b', 'c'],
@@ -264,7 +264,7 @@ t.test('the order in which files come does not matter', async (t) => {
   t.same([...results], ['a:80 b:80 c:80 shared:97']);
 });
 
-t.test('of two locations the first counts', async (t) => {
+t.test('of one object in two locations the first location counts', async (t) => {
   const root = scratchDirectory(t);
   writeFileSync(join(root, 'one.yaml'), serviceYaml('x', 1));
   writeFileSync(join(root, 'two.yaml'), yaml(serviceYaml('x', 2), serviceYaml('z')));
@@ -275,7 +275,7 @@ t.test('of two locations the first counts', async (t) => {
   await rig.shows('x:2 z:80');
 });
 
-t.test('rewriting the same content, touching and renaming commit nothing that changes the state', async (t) => {
+t.test('rewriting, touching and renaming a manifest with equal content changes no state', async (t) => {
   const directory = scratchDirectory(t);
   writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
   const rig = new ManifestRig(t, [directory], { filePollMs: 20 });
@@ -289,7 +289,7 @@ t.test('rewriting the same content, touching and renaming commit nothing that ch
   t.equal(services.IPv4.size + services.IPv6.size, 0);
 });
 
-t.test('after stop nothing is read or applied any more', async (t) => {
+t.test('after stop() no manifest is read or applied', async (t) => {
   const file = join(scratchDirectory(t), 's.yaml');
   writeFileSync(file, serviceYaml('a'));
   const rig = new ManifestRig(t, [file], { filePollMs: 5, settleMs: 1 });

@@ -7,7 +7,7 @@ import { loadManifests } from '../../src/sources/manifests/load.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
 import { locationsOf, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
 
-t.test('files, directories and URLs are read once, the first location counts', async (t) => {
+t.test('manifests from files, directories and URLs are read once, and the first location counts', async (t) => {
   const root = scratchDirectory(t);
   const server = createServer((_request, response) => response.end(yaml(serviceYaml('a', 3), serviceYaml('c', 3))));
   await new Promise<void>((resolve) => {
@@ -32,7 +32,7 @@ t.test('files, directories and URLs are read once, the first location counts', a
   ]);
 });
 
-t.test('a location that cannot be read makes the load incomplete', async (t) => {
+t.test('an unreadable location makes the load incomplete', async (t) => {
   const root = scratchDirectory(t);
   writeFileSync(join(root, 'f.yaml'), serviceYaml('a'));
   const { rows, problems, complete } = await loadManifests(locationsOf([join(root, 'none'), join(root, 'f.yaml')]));

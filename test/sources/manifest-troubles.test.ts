@@ -19,7 +19,7 @@ import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '..
 /** So long that only change events can tell. */
 const EVENTS_ONLY = { filePollMs: 600_000 };
 
-t.test('a manifest that cannot be read at the start is an unsynced source until it can be', async (t) => {
+t.test('a manifest that is unreadable at the start is an unsynced source until it is read', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('good.yaml'), serviceYaml('good'));
@@ -44,7 +44,7 @@ t.test('a manifest that cannot be read at the start is an unsynced source until 
   await eventually(() => !snapshot.unsynced, 'all sources synced');
 });
 
-t.test('a file that is broken keeps its objects and is reported once', async (t) => {
+t.test('a broken manifest keeps its objects and is reported once', async (t) => {
   const file = join(scratchDirectory(t), 's.yaml');
   writeFileSync(file, yaml(serviceYaml('a'), serviceYaml('b')));
   const rig = new ManifestRig(t, [file], { filePollMs: 20 });
@@ -64,7 +64,7 @@ t.test('a file that is broken keeps its objects and is reported once', async (t)
   t.ok(rig.log.lines.some((line) => line.includes('good again')));
 });
 
-t.test('objects of manifests that are left out name their Service', async (t) => {
+t.test('skipped objects of manifests name their Service', async (t) => {
   const file = join(scratchDirectory(t), 's.yaml');
   const slice = `apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -85,7 +85,7 @@ ports: [{ port: 80 }]
   await eventually(() => rig.running.leftOut().length === 0, 'nothing is left out');
 });
 
-t.test('a file caught while it is written unloads nothing, and is not reported', async (t) => {
+t.test('a manifest read while it is written unloads nothing, and is not reported', async (t) => {
   const file = join(scratchDirectory(t), 's.json');
   const text = JSON.stringify({
     apiVersion: 'v1',
@@ -114,7 +114,7 @@ t.test('a file caught while it is written unloads nothing, and is not reported',
   t.same(rig.errors(), []);
 });
 
-t.test('a YAML file written in pieces that each look whole unloads nothing', async (t) => {
+t.test('a YAML manifest written in valid pieces unloads nothing', async (t) => {
   const file = join(scratchDirectory(t), 's.yaml');
   const documents = ['a', 'b', 'c', 'd'].map((name) => serviceYaml(name));
   writeFileSync(file, yaml(...documents));
@@ -135,7 +135,7 @@ t.test('a YAML file written in pieces that each look whole unloads nothing', asy
   await rig.shows('');
 });
 
-t.test('a directory that vanishes for a moment unloads nothing; an empty one does', async (t) => {
+t.test('a manifest directory that vanishes for a moment unloads nothing; an empty one does', async (t) => {
   const root = scratchDirectory(t);
   const directory = join(root, 'd');
   mkdirSync(directory);
@@ -165,7 +165,7 @@ t.test('a directory that vanishes for a moment unloads nothing; an empty one doe
   t.ok(rig.log.lines.some((line) => line.includes('good again')));
 });
 
-t.test('a location that cannot be read holds readiness back, a broken file does not', async (t) => {
+t.test('an unreadable location delays readiness, a broken manifest does not', async (t) => {
   const root = scratchDirectory(t);
   const missing = new ManifestRig(t, [join(root, 'later')], { filePollMs: 20 });
   writeFileSync(join(root, 'broken.yaml'), 'x: [');
@@ -180,7 +180,7 @@ t.test('a location that cannot be read holds readiness back, a broken file does 
   t.equal(missing.writer.commits.length, 0, 'an empty directory means no objects');
 });
 
-t.test('a manifest that is no file, or has no end, holds up no source', async (t) => {
+t.test('a manifest that is no file, or has no end, delays no source', async (t) => {
   const directory = scratchDirectory(t);
   const at = (name: string): string => join(directory, name);
   writeFileSync(at('z.yaml'), serviceYaml('z'));

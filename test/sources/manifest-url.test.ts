@@ -53,7 +53,7 @@ const FAST = { urlPollMs: 20, urlTimeoutMs: 60_000 };
 /** For answers that never come. */
 const IMPATIENT = { ...FAST, urlTimeoutMs: 300 };
 
-t.test('a URL is polled, headers are sent', async (t) => {
+t.test('a manifest URL is polled with its headers', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = send(serviceYaml('a'));
   const rig = new ManifestRig(t, [origin.url], FAST, [
@@ -72,7 +72,7 @@ t.test('a URL is polled, headers are sent', async (t) => {
   t.same(rig.errors(), []);
 });
 
-t.test('ETag and Last-Modified come back as conditions, and 304 changes nothing', async (t) => {
+t.test('ETag and Last-Modified are sent back as conditions, and 304 changes nothing', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = (request, response) => {
     if (request.headers['if-none-match'] === '"v1"') response.writeHead(304).end();
@@ -89,86 +89,83 @@ t.test('ETag and Last-Modified come back as conditions, and 304 changes nothing'
   t.same(rig.errors(), []);
 });
 
-t.test(
-  'answers that are no good keep the last good state, and are logged once on breaking and once on recovering',
-  async (t) => {
-    const huge = Buffer.alloc(1 << 20, 0x20);
-    const table: [string, Handler, RegExp][] = [
-      ['500', send('oops', 500), /answered 500/],
-      ['404', send('', 404), /answered 404/],
-      ['a long reason', (_request, response) => response.writeHead(500, 'x'.repeat(10_000)).end(), /answered 500 x+…$/],
-      ['204', send('', 204), /answered 204/],
-      ['a redirect', send('', 302, { Location: 'http://127.0.0.1:1/' }), /answered 302.*redirects are not followed/],
-      ['empty', send(''), /empty body/],
-      ['a page', send('<html><body>Log in</body></html>'), /document 1|must be a mapping/],
-      ['half of it', send('{"apiVersion": "v1", "kind": "List", "items": ['), /is no YAML/],
-      [
-        'another protocol',
-        (_request, response) => {
-          response.writeHead(101, { Connection: 'Upgrade', Upgrade: 'other' }).end();
-        },
-        /answered 101/,
-      ],
-      ['a coding', send('x', 200, { 'Content-Encoding': 'gzip' }), /content coding gzip/],
-      [
-        'truncated',
-        (_request, response) => {
-          response.writeHead(200, { 'Content-Length': '100000' });
-          response.write(serviceYaml('b'), () => response.destroy());
-        },
-        /aborted|ECONNRESET|hang up/,
-      ],
-      [
-        'truncated chunks',
-        (_request, response) => {
-          response.write(serviceYaml('b'), () => response.destroy());
-        },
-        /aborted|ECONNRESET|hang up/,
-      ],
-      ['closed at once', (_request, response) => response.destroy(), /ECONNRESET|hang up/],
-      ['never', () => undefined, /did not answer within 300 ms/],
-      [
-        'slow',
-        (_request, response) => {
-          response.write('apiVersion: v1\n');
-        },
-        /did not answer within 300 ms/,
-      ],
-      [
-        'huge',
-        (_request, response) => {
-          const more = (): void => {
-            while (!response.destroyed && response.write(huge));
-            if (!response.destroyed) response.once('drain', more);
-          };
-          more();
-        },
-        /more than 67108864 bytes/,
-      ],
-    ];
-    const hangs = (name: string): boolean => name === 'never' || name === 'slow';
-    for (const [name, handler, expected] of table) {
-      const origin = await Origin.start(t);
-      origin.handler = send(serviceYaml('a'));
-      const rig = new ManifestRig(t, [origin.url], hangs(name) ? IMPATIENT : FAST);
-      await rig.ready();
-      origin.handler = handler;
-      const recoveries = (): number => rig.log.lines.filter((line) => line.includes('good again')).length;
-      // Who has little patience may have lost it before.
-      await eventually(() => rig.errors().length > recoveries(), `an error: ${name}`);
-      if (name !== 'huge') await origin.served(2);
-      t.equal(rig.errors().length, recoveries() + 1, `${name}: reported once`);
-      t.match(rig.errors().at(-1), expected, name);
-      t.equal(rig.services(), 'a:80', `${name}: nothing unloaded`);
-      origin.handler = send(serviceYaml('a', 81));
-      await rig.shows('a:81');
-      await eventually(() => recoveries() === rig.errors().length, `${name}: recovery is logged`);
-      await rig.running.stop();
-    }
-  },
-);
+t.test('failing answers of a manifest URL keep the last state, and are logged once, as is the recovery', async (t) => {
+  const huge = Buffer.alloc(1 << 20, 0x20);
+  const table: [string, Handler, RegExp][] = [
+    ['500', send('oops', 500), /answered 500/],
+    ['404', send('', 404), /answered 404/],
+    ['a long reason', (_request, response) => response.writeHead(500, 'x'.repeat(10_000)).end(), /answered 500 x+…$/],
+    ['204', send('', 204), /answered 204/],
+    ['a redirect', send('', 302, { Location: 'http://127.0.0.1:1/' }), /answered 302.*redirects are not followed/],
+    ['empty', send(''), /empty body/],
+    ['a page', send('<html><body>Log in</body></html>'), /document 1|must be a mapping/],
+    ['half of it', send('{"apiVersion": "v1", "kind": "List", "items": ['), /is no YAML/],
+    [
+      'another protocol',
+      (_request, response) => {
+        response.writeHead(101, { Connection: 'Upgrade', Upgrade: 'other' }).end();
+      },
+      /answered 101/,
+    ],
+    ['a coding', send('x', 200, { 'Content-Encoding': 'gzip' }), /content coding gzip/],
+    [
+      'truncated',
+      (_request, response) => {
+        response.writeHead(200, { 'Content-Length': '100000' });
+        response.write(serviceYaml('b'), () => response.destroy());
+      },
+      /aborted|ECONNRESET|hang up/,
+    ],
+    [
+      'truncated chunks',
+      (_request, response) => {
+        response.write(serviceYaml('b'), () => response.destroy());
+      },
+      /aborted|ECONNRESET|hang up/,
+    ],
+    ['closed at once', (_request, response) => response.destroy(), /ECONNRESET|hang up/],
+    ['never', () => undefined, /did not answer within 300 ms/],
+    [
+      'slow',
+      (_request, response) => {
+        response.write('apiVersion: v1\n');
+      },
+      /did not answer within 300 ms/,
+    ],
+    [
+      'huge',
+      (_request, response) => {
+        const more = (): void => {
+          while (!response.destroyed && response.write(huge));
+          if (!response.destroyed) response.once('drain', more);
+        };
+        more();
+      },
+      /more than 67108864 bytes/,
+    ],
+  ];
+  const hangs = (name: string): boolean => name === 'never' || name === 'slow';
+  for (const [name, handler, expected] of table) {
+    const origin = await Origin.start(t);
+    origin.handler = send(serviceYaml('a'));
+    const rig = new ManifestRig(t, [origin.url], hangs(name) ? IMPATIENT : FAST);
+    await rig.ready();
+    origin.handler = handler;
+    const recoveries = (): number => rig.log.lines.filter((line) => line.includes('good again')).length;
+    // Who has little patience may have lost it before.
+    await eventually(() => rig.errors().length > recoveries(), `an error: ${name}`);
+    if (name !== 'huge') await origin.served(2);
+    t.equal(rig.errors().length, recoveries() + 1, `${name}: reported once`);
+    t.match(rig.errors().at(-1), expected, name);
+    t.equal(rig.services(), 'a:80', `${name}: nothing unloaded`);
+    origin.handler = send(serviceYaml('a', 81));
+    await rig.shows('a:81');
+    await eventually(() => recoveries() === rig.errors().length, `${name}: recovery is logged`);
+    await rig.running.stop();
+  }
+});
 
-t.test('an invalid object in a body keeps its last good version, the others change', async (t) => {
+t.test('an invalid object from a URL keeps its last valid version, and others change', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = send(yaml(serviceYaml('a'), serviceYaml('b')));
   const rig = new ManifestRig(t, [origin.url], FAST);
@@ -179,7 +176,7 @@ t.test('an invalid object in a body keeps its last good version, the others chan
   t.equal(rig.errors().length, 1);
 });
 
-t.test('readiness waits for the first good answer', async (t) => {
+t.test('a manifest URL is ready after its first valid answer', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = send('', 503);
   const rig = new ManifestRig(t, [origin.url], FAST);
@@ -192,7 +189,7 @@ t.test('readiness waits for the first good answer', async (t) => {
   t.equal(rig.services(), 'a:80');
 });
 
-t.test('stop ends a request that is under way', async (t) => {
+t.test('stop() ends a request to a manifest URL', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = () => undefined;
   const rig = new ManifestRig(t, [origin.url], { urlPollMs: 20, urlTimeoutMs: 60_000 });
@@ -204,7 +201,7 @@ t.test('stop ends a request that is under way', async (t) => {
   t.same(rig.errors(), []);
 });
 
-t.test('a URL that cannot be asked is an error like any other', async (t) => {
+t.test('a manifest URL that cannot be requested is an error', async (t) => {
   for (const url of ['http://127.0.0.1:1/x', 'https://127.0.0.1:1/']) {
     const rig = new ManifestRig(t, [url], FAST);
     await eventually(() => rig.errors().length > 0, url);
@@ -214,7 +211,7 @@ t.test('a URL that cannot be asked is an error like any other', async (t) => {
   }
 });
 
-t.test('a header goes to its origin, whatever that answers, and files of headers are read again', async (t) => {
+t.test('a header is sent to its origin only, and header files are read again', async (t) => {
   const [one, other, elsewhere] = [await Origin.start(t), await Origin.start(t), await Origin.start(t)];
   const file = join(scratchDirectory(t), 'headers');
   const originOf = ({ url }: Origin): string => new URL(url).origin;
@@ -240,7 +237,7 @@ t.test('a header goes to its origin, whatever that answers, and files of headers
   t.same(elsewhere.requests, [], 'redirects carry nothing anywhere');
 });
 
-t.test('TLS: whom to trust, and who asks', async (t) => {
+t.test('TLS of manifest URLs: authority and client certificate', async (t) => {
   const [authority, stranger] = [new Authority(), new Authority('stranger')];
   t.teardown(() => {
     authority.remove();
@@ -294,7 +291,7 @@ t.test('TLS: whom to trust, and who asks', async (t) => {
   t.equal(asked.length, 1);
 });
 
-t.test('the secret part of a URL shows nowhere, and URLs that differ in it only are two sources', async (t) => {
+t.test('the secret part of a URL is never printed, and URLs that differ only in it are two sources', async (t) => {
   const origin = await Origin.start(t);
   const logins: unknown[] = [];
   origin.handler = (request, response) => {
@@ -322,7 +319,7 @@ t.test('the secret part of a URL shows nowhere, and URLs that differ in it only 
   t.notMatch(rig.log.lines.join('\n'), 's3cret');
 });
 
-t.test('longer than any timer takes is a long time, not none', async (t) => {
+t.test('a poll interval longer than any timer is long, not zero', async (t) => {
   const timer = new PollTimer();
   let isAwake = false;
   const sleeping = timer.sleep(2 ** 32).then(() => {

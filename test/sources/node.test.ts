@@ -22,7 +22,7 @@ function problemsOf(work: () => unknown): readonly string[] {
   return [];
 }
 
-t.test('a bare Node', (t) => {
+t.test('a Node with a name only is translated', (t) => {
   t.strictSame(rowOf({}), {
     kind: 'Node',
     name: 'worker-1.example',
@@ -34,7 +34,7 @@ t.test('a bare Node', (t) => {
   t.end();
 });
 
-t.test('ST-14 InternalIPs come before ExternalIPs, bad ones are left out', (t) => {
+t.test('ST-14 InternalIPs come before ExternalIPs, and invalid ones are left out', (t) => {
   const addresses = [
     { type: 'Hostname', address: 'worker-1' },
     { type: 'ExternalIP', address: '192.0.2.1' },
@@ -50,7 +50,7 @@ t.test('ST-14 InternalIPs come before ExternalIPs, bad ones are left out', (t) =
   t.end();
 });
 
-t.test('pod CIDRs, from either field', (t) => {
+t.test('pod CIDRs of a Node are read from either field', (t) => {
   t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.7/24' } }).podCIDRs, ['10.244.1.0/24']);
   t.strictSame(rowOf({ spec: { podCIDR: '::ffff:10.244.1.7/120' } }).podCIDRs, ['10.244.1.0/24'], 'mapped');
   t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:1::/64'] } }).podCIDRs, [
@@ -60,7 +60,7 @@ t.test('pod CIDRs, from either field', (t) => {
   t.end();
 });
 
-t.test('WA-13 the zone is its label, empty means none', (t) => {
+t.test('WA-13 the zone is the label of the Node, empty means none', (t) => {
   const labelled = (zone: unknown): NodeRow =>
     rowOf({ metadata: { name: 'n', labels: { 'topology.kubernetes.io/zone': zone } } });
   t.equal(labelled('eu-1').zone, 'eu-1');
@@ -78,7 +78,7 @@ t.test('HZ-07 a Node being deleted or tainted by the autoscaler is not eligible'
   t.end();
 });
 
-t.test('problems of a Node', (t) => {
+t.test('problems of a Node are found with path and value', (t) => {
   const table: [ApiObject, readonly string[]][] = [
     [
       { metadata: { name: 'UPPER' } },
@@ -103,7 +103,7 @@ t.test('problems of a Node', (t) => {
   t.end();
 });
 
-t.test('WA-04 ServiceCIDR', (t) => {
+t.test('WA-04 a ServiceCIDR is translated', (t) => {
   const { row, ref } = translateServiceCIDR(
     serviceCIDRObject('kubernetes', ['10.96.0.1/12', 'fd00::/108']),
     new Interner(),

@@ -9,7 +9,7 @@ function read(annotations: unknown): Translation<ServiceRow> {
   return translateService(serviceObject('web', {}, { metadata: { name: 'web', annotations } }), new Interner());
 }
 
-t.test('annotations say when attempts go to another endpoint', (t) => {
+t.test('annotations set the retry times of attempts', (t) => {
   const reported = (annotations: unknown): unknown => {
     const { row, warnings } = read(annotations);
     return { connect: row?.connectRetry, udp: row?.udpRetry, warnings: warnings.length };

@@ -14,7 +14,7 @@ function problemsOf(object: unknown): readonly string[] {
   return [];
 }
 
-t.test('every problem is found, each with path and value', (t) => {
+t.test('every problem of a Service is found, with path and value', (t) => {
   const table: [string, ApiObject, readonly string[], ApiObject?][] = [
     [
       'port out of range',
@@ -193,7 +193,7 @@ t.test('every problem is found, each with path and value', (t) => {
   t.end();
 });
 
-t.test('long values are cut in messages, containers only named', (t) => {
+t.test('long values are cut in messages, and containers are only named', (t) => {
   const [problem = ''] = problemsOf(serviceObject('web', { type: 'x'.repeat(100_000) }));
   t.ok(problem.length < 300);
   const cyclic: unknown[] = [];

@@ -269,7 +269,7 @@ t.test('WA-02, WA-11 a Service of another proxy is absent, whatever else it says
   t.end();
 });
 
-t.test('annotations for platforms that balance by themselves', (t) => {
+t.test('annotations for platforms that balance by themselves are read', (t) => {
   const flags = (annotations: unknown): number =>
     rowOf({}, { metadata: { name: 'web', annotations } }).loadBalancerFlags;
   t.equal(flags({ 'preserve-destination': 'true' }), KEEPS_DESTINATION);
@@ -283,7 +283,7 @@ t.test('annotations for platforms that balance by themselves', (t) => {
   t.end();
 });
 
-t.test('annotations about how connections are shared', (t) => {
+t.test('annotations about balancing are read', (t) => {
   const read = (annotations: unknown): ServiceRow['balance'] =>
     rowOf({}, { metadata: { name: 'web', annotations } }).balance;
   const by = (annotations: unknown): unknown => read(annotations)?.by;
@@ -304,7 +304,7 @@ t.test('annotations about how connections are shared', (t) => {
   t.end();
 });
 
-t.test('annotations about zones', (t) => {
+t.test('annotations about zones are read', (t) => {
   const read = (annotations: unknown): ServiceRow['balance'] =>
     rowOf({}, { metadata: { name: 'web', annotations } }).balance;
   const spill = 'pointsman.dev/zone';
@@ -326,7 +326,7 @@ t.test('annotations about zones', (t) => {
   t.end();
 });
 
-t.test('the annotation of slow start', (t) => {
+t.test('the annotation of slow start is read', (t) => {
   const read = (value: unknown): ServiceRow['balance'] =>
     rowOf({}, { metadata: { name: 'web', annotations: { 'pointsman.dev/slow-start': value } } }).balance;
   t.equal(read('30s')?.slowStartSeconds, 30);
@@ -338,7 +338,7 @@ t.test('the annotation of slow start', (t) => {
   t.end();
 });
 
-t.test('annotations about connections that end', (t) => {
+t.test('annotations about ending connections are read', (t) => {
   const read = (annotations: unknown): ServiceRow['endingConnections'] =>
     rowOf({ clusterIP: '10.96.0.1', ports: [{ port: 80 }] }, { metadata: { name: 'web', annotations } })
       .endingConnections;

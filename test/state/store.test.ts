@@ -41,7 +41,7 @@ function counting(store: Store): { calls: number } {
   return count;
 }
 
-t.test('rows come out as they went in, and changes name what changed', (t) => {
+t.test('rows come out of the store as they went in, and changes name what changed', (t) => {
   const store = new Store();
   const source = store.register('test');
   const received = counting(store);
@@ -89,7 +89,7 @@ t.test('rows come out as they went in, and changes name what changed', (t) => {
   t.end();
 });
 
-t.test('equal rows change nothing, wake nobody and leave the held object', (t) => {
+t.test('equal rows change nothing, notify no listener and keep the held object', (t) => {
   const store = new Store();
   const source = store.register('test');
   const first = slice('web-a', 'web');
@@ -105,7 +105,7 @@ t.test('equal rows change nothing, wake nobody and leave the held object', (t) =
   t.end();
 });
 
-t.test('a change of any field of a slice is a change', (t) => {
+t.test('a change of any field of a slice is a change of the store', (t) => {
   const store = new Store();
   const source = store.register('test');
   const others: Omit<EndpointSliceRow, 'kind' | 'lastChangeTriggerTime' | 'namespace' | 'name'> = {
@@ -133,7 +133,7 @@ t.test('a change of any field of a slice is a change', (t) => {
   t.end();
 });
 
-t.test('listeners hear when a change reached the process, where the source says so', (t) => {
+t.test('listeners get the time when a change reached the process, if the source gives it', (t) => {
   const store = new Store();
   const source = store.register('test');
   const times: (number | null)[] = [];
@@ -145,7 +145,7 @@ t.test('listeners hear when a change reached the process, where the source says 
   t.end();
 });
 
-t.test('a key that comes with a row is the one it is held by', (t) => {
+t.test('a row is held by the key that comes with it', (t) => {
   const store = new Store();
   const source = store.register('test');
   const row = service('web');
@@ -156,7 +156,7 @@ t.test('a key that comes with a row is the one it is held by', (t) => {
   t.end();
 });
 
-t.test('a new time of the change alone is no change, and stays unknown; with another field it comes along', (t) => {
+t.test('a new trigger time alone is no change; with another field it is stored', (t) => {
   const store = new Store();
   const source = store.register('test');
   source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 1 })));
@@ -171,7 +171,7 @@ t.test('a new time of the change alone is no change, and stays unknown; with ano
   t.end();
 });
 
-t.test('listeners are told what a commit changed, in its order, and nothing of readiness', (t) => {
+t.test('listeners get the changes of a commit in their order, and nothing about readiness', (t) => {
   const store = new Store();
   const received: string[] = [];
   store.onChange((edits) => {
@@ -185,7 +185,7 @@ t.test('listeners are told what a commit changed, in its order, and nothing of r
   t.end();
 });
 
-t.test('every field counts in the comparison', (t) => {
+t.test('every field counts in the comparison of rows', (t) => {
   const variants: Row[] = [
     service('web', { affinitySeconds: 10 }),
     service('web', { creationTime: 1 }),
@@ -205,7 +205,7 @@ t.test('every field counts in the comparison', (t) => {
   t.end();
 });
 
-t.test('slices are sorted by name whatever the order of arrival, and arrays handed out do not change', (t) => {
+t.test('slices are sorted by name in any order of arrival, and arrays handed out do not change', (t) => {
   const names = ['c', 'a', 'e', 'b', 'd'];
   const orders = [names, [...names].reverse(), [...names].sort()];
   for (const order of orders) {
@@ -233,7 +233,7 @@ t.test('slices are sorted by name whatever the order of arrival, and arrays hand
   t.end();
 });
 
-t.test('a Service is marked in the families of which something changed', (t) => {
+t.test('a Service is marked as changed in the families that changed', (t) => {
   const store = new Store();
   const source = store.register('test');
   const marked = (...changes: readonly StateChange[]): readonly unknown[] => {
@@ -252,7 +252,7 @@ t.test('a Service is marked in the families of which something changed', (t) => 
   t.end();
 });
 
-t.test('a slice that moves to another Service marks both', (t) => {
+t.test('a slice that moves to another Service marks both as changed', (t) => {
   const store = new Store();
   const source = store.register('test');
   source.apply(upsert(slice('s', 'one')));
@@ -264,7 +264,7 @@ t.test('a slice that moves to another Service marks both', (t) => {
   t.end();
 });
 
-t.test('services and slices of one name in two namespaces are apart', (t) => {
+t.test('Services and slices with one name in two namespaces are separate', (t) => {
   const store = new Store();
   const source = store.register('test');
   source.apply(upsert(slice('s', 'web'), slice('s', 'web', { namespace: 'other', count: 0 })));
@@ -273,7 +273,7 @@ t.test('services and slices of one name in two namespaces are apart', (t) => {
   t.end();
 });
 
-t.test('ready once every registered source is complete, and heard of each flip', (t) => {
+t.test('the store is ready once every registered source is complete, and reports each change of that', (t) => {
   const store = new Store();
   const received = counting(store);
   t.equal(store.snapshot.ready, false, 'no source');
@@ -298,7 +298,7 @@ t.test('ready once every registered source is complete, and heard of each flip',
   t.end();
 });
 
-t.test('of two sources with one object the first registered is believed, whoever speaks first', (t) => {
+t.test('of two sources with one object the first registered wins, in any order of arrival', (t) => {
   for (const order of [
     [0, 1],
     [1, 0],
@@ -357,7 +357,7 @@ t.test('random histories that end in the same rows end in the same snapshot', (t
   t.end();
 });
 
-t.test('a commit costs its rows, not the state: 20,000 commits of one slice among 5,000 Services', (t) => {
+t.test('a commit costs time by its rows: 20,000 commits of one slice among 5,000 Services', (t) => {
   const store = new Store();
   const source = store.register('test');
   const rows = Array.from({ length: 5000 }, (_, index) => slice(`s${index}`, `svc${index}`));

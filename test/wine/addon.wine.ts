@@ -38,7 +38,7 @@ async function answers(server: HnsServer, steps: readonly unknown[]): Promise<re
     .map((line) => JSON.parse(line) as unknown);
 }
 
-t.test('objects are listed, made, changed and deleted', async (t) => {
+t.test('HNS objects are listed, created, modified and deleted', async (t) => {
   const store = new HcnStore();
   const server = new HnsServer(store);
   const modify: HcnOperation = {
@@ -75,7 +75,7 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
 
 const numbered = (at: number): HcnOperation => ({ ...endpoint, id: `${OWN.slice(0, -1)}${at}` });
 
-t.test('an endpoint more is four calls, whatever HNS holds, and no network stays open', async (t) => {
+t.test('one more endpoint is four calls of HNS, whatever it holds, and no network stays open', async (t) => {
   const server = new HnsServer(new HcnStore());
   const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
   const [, more, aside] = await answers(server, [
@@ -96,7 +96,7 @@ t.test('an endpoint more is four calls, whatever HNS holds, and no network stays
   );
 });
 
-t.test('a network that is open may be gone before the next endpoint', async (t) => {
+t.test('a network that vanishes between two endpoints is opened again', async (t) => {
   const server = new HnsServer(new HcnStore());
   let isTornDown = false;
   server.intercept = ({ name }) => {
@@ -114,7 +114,7 @@ t.test('a network that is open may be gone before the next endpoint', async (t) 
   );
 });
 
-t.test('ids that HNS chooses count, whatever was asked for', async (t) => {
+t.test('ids that HNS chooses are used, whatever was requested', async (t) => {
   const store = new HcnStore();
   store.objects.loadBalancer.set(NETWORK, {});
   const server = new HnsServer(store);
@@ -122,7 +122,7 @@ t.test('ids that HNS chooses count, whatever was asked for', async (t) => {
   t.same(await answers(server, [['apply', [loadBalancer, loadBalancer]]]), [[NETWORK, NETWORK]]);
 });
 
-t.test('the DLLs are those of Windows, whatever lies beside the program', async (t) => {
+t.test('the DLLs are loaded from Windows only, whatever lies beside the program', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-dlls-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -137,7 +137,7 @@ t.test('the DLLs are those of Windows, whatever lies beside the program', async 
   t.match(stdout, /"major":15[^]*cbr0/);
 });
 
-t.test('a refusal is told and stops nothing else', async (t) => {
+t.test('a refusal of HNS is reported, and the other operations run', async (t) => {
   const store = new HcnStore();
   store.objects.loadBalancer.set(OWN, {});
   const server = new HnsServer(store);
@@ -175,36 +175,33 @@ t.test('a refusal is told and stops nothing else', async (t) => {
   t.match(ids, { code: 'ERR_HCN', message: 'hcn list: HcnEnumerateNetworks: no list of ids: {}' });
 });
 
-t.test(
-  'an object that HNS cannot show hides no other, and an HNS that cannot be reached is no empty one',
-  async (t) => {
-    const store = new HcnStore();
-    for (const { id } of [numbered(1), numbered(2)]) store.objects.endpoint.set(id ?? '', { Name: id ?? '' });
-    const server = new HnsServer(store);
-    let result = 'E_FAIL';
-    let hidden = [numbered(2).id?.toUpperCase() ?? ''];
-    server.intercept = ({ name, id }) => {
-      if (name === 'enumerate.loadBalancer') {
-        hidden = [...hidden, numbered(1).id?.toUpperCase() ?? ''];
-        return null;
-      }
-      if (name === 'enumerate.network') result = 'RPC_S_SERVER_UNAVAILABLE';
-      return name === 'query.endpoint' && hidden.includes(id.toUpperCase()) ? refusal(result, 'no') : null;
-    };
-    const [some, , none, , gone] = await answers(server, [
-      ['list', 'endpoint', null],
-      ['ids', 'loadBalancer'],
-      ['list', 'endpoint', null],
-      ['ids', 'network'],
-      ['list', 'endpoint', null],
-    ]);
-    t.match(some, [{ id: numbered(1).id }]);
-    t.match(none, { code: 'ERR_HCN', errno: 'E_FAIL' }, 'what hides everything is told');
-    t.match(gone, { code: 'ERR_HCN', errno: 'RPC_S_SERVER_UNAVAILABLE' });
-  },
-);
+t.test('an object that HNS cannot show does not hide others, and an unreachable HNS is an error', async (t) => {
+  const store = new HcnStore();
+  for (const { id } of [numbered(1), numbered(2)]) store.objects.endpoint.set(id ?? '', { Name: id ?? '' });
+  const server = new HnsServer(store);
+  let result = 'E_FAIL';
+  let hidden = [numbered(2).id?.toUpperCase() ?? ''];
+  server.intercept = ({ name, id }) => {
+    if (name === 'enumerate.loadBalancer') {
+      hidden = [...hidden, numbered(1).id?.toUpperCase() ?? ''];
+      return null;
+    }
+    if (name === 'enumerate.network') result = 'RPC_S_SERVER_UNAVAILABLE';
+    return name === 'query.endpoint' && hidden.includes(id.toUpperCase()) ? refusal(result, 'no') : null;
+  };
+  const [some, , none, , gone] = await answers(server, [
+    ['list', 'endpoint', null],
+    ['ids', 'loadBalancer'],
+    ['list', 'endpoint', null],
+    ['ids', 'network'],
+    ['list', 'endpoint', null],
+  ]);
+  t.match(some, [{ id: numbered(1).id }]);
+  t.match(none, { code: 'ERR_HCN', errno: 'E_FAIL' }, 'what hides everything is told');
+  t.match(gone, { code: 'ERR_HCN', errno: 'RPC_S_SERVER_UNAVAILABLE' });
+});
 
-t.test('misuse names the field, and nothing is asked', async (t) => {
+t.test('hcn: wrong fields are named, and HNS is not called', async (t) => {
   const server = new HnsServer(new HcnStore());
   const [id, kind, settings] = await answers(server, [
     ['apply', [{ ...remove, id: 'x' }]],
@@ -217,7 +214,7 @@ t.test('misuse names the field, and nothing is asked', async (t) => {
   t.same(server.calls, []);
 });
 
-t.test('changes of networks are told', async (t) => {
+t.test('changes of HNS networks are notified', async (t) => {
   const store = new HcnStore();
   const server = new HnsServer(store);
   server.intercept = () => {
@@ -228,7 +225,7 @@ t.test('changes of networks are told', async (t) => {
   t.strictSame(change, { networks: true, disconnected: false });
 });
 
-t.test('where nobody answers', async (t) => {
+t.test('an HNS that does not run is an error', async (t) => {
   const { stdout } = await runNode([INSIDE, JSON.stringify([['version'], ['list', 'network', null]])]);
   t.match(stdout, /hcn version: HNSCall: RPC_S_SERVER_UNAVAILABLE \(the service cannot be reached\)/);
   t.match(stdout, /hcn list: HcnEnumerateNetworks: RPC_S_SERVER_UNAVAILABLE/);

@@ -12,7 +12,7 @@ import { windowsPath } from './windows.js';
 const ONE = '10.96.0.10 to 10.1.1.1';
 const TWO = '10.96.0.10 to 10.1.1.1 10.1.1.2';
 
-t.test('from manifests to HNS, and again after a kill', async (t) => {
+t.test('the Windows proxy programs HNS from manifests, and again after a kill', async (t) => {
   const node = await WindowsNode.make(t);
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
   const first = node.start(...node.fromManifests);
@@ -41,7 +41,7 @@ t.test('from manifests to HNS, and again after a kill', async (t) => {
   t.same(node.held(), []);
 });
 
-t.test('a running process says what it does, and what it cannot', async (t) => {
+t.test('a running Windows proxy reports its state and its limitations', async (t) => {
   const node = await WindowsNode.make(t);
   const ranged = serviceObject(
     'web',
@@ -108,7 +108,7 @@ const E_OUTOFMEMORY = 0x8007000e;
 const STEPS = 3;
 
 for (const moment of ['before', 'after'] as const)
-  t.test(`killed ${moment} every step`, (t) => killedAtEveryStep(t, moment));
+  t.test(`a Windows proxy killed ${moment} every step ends in the right state`, (t) => killedAtEveryStep(t, moment));
 
 async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<void> {
   const node = await WindowsNode.make(t);
@@ -148,7 +148,7 @@ async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<v
   t.equal(steps, STEPS);
 }
 
-t.test('an HNS that answers success and changes nothing is found out', async (t) => {
+t.test('an HNS that reports success and changes nothing is detected', async (t) => {
   const node = await WindowsNode.make(t);
   node.hns.pretendsToModify = true;
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
@@ -164,7 +164,7 @@ t.test('an HNS that answers success and changes nothing is found out', async (t)
   await until('the warning', () => /HNS 15\.5 answers that it has changed a load balancer, and has not/.test(stderr()));
 });
 
-t.test('from an API server over TLS', async (t) => {
+t.test('the Windows proxy reads an API server over TLS', async (t) => {
   const authority = new Authority();
   t.teardown(() => {
     authority.remove();

@@ -17,7 +17,7 @@ t.test('commands that need no kernel run under Windows', async (t) => {
   t.match(help, { status: 0, stdout: /--config/, stderr: '' });
 });
 
-t.test('a second proxy on a node says who is there, and ends', async (t) => {
+t.test('a second proxy on a Windows node names the first, and exits', async (t) => {
   const node = await WindowsNode.make(t);
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
   const first = node.start(...node.fromManifests);

@@ -39,7 +39,7 @@ function logOf({ folder }: WindowsNode): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : '';
 }
 
-t.test('started and stopped by the service manager', async (t) => {
+t.test('the service manager starts and stops the Windows service', async (t) => {
   const node = await WindowsNode.make(t);
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
   node.configure({ windowsRunAsService: true });
@@ -64,7 +64,7 @@ t.test('started and stopped by the service manager', async (t) => {
   t.match(logOf(node), /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
 });
 
-t.test('a service that is stopped while HNS is slow ends after the batch that it has sent', async (t) => {
+t.test('a Windows service that is stopped while HNS is slow ends after the current batch', async (t) => {
   const node = await WindowsNode.make(t);
   for (let index = 0; index < 100; index++) {
     const name = `s${index}`;
@@ -100,7 +100,7 @@ t.test('a service that is stopped while HNS is slow ends after the batch that it
   t.match(logOf(node), /"ending before everything is in the kernel"/);
 });
 
-t.test('a service that cannot go on ends without a report to the service manager, and logs why', async (t) => {
+t.test('a failing Windows service ends without a report to the service manager, and logs why', async (t) => {
   const node = await WindowsNode.make(t);
   node.configure({ windowsRunAsService: true, winkernel: {} });
   await started(t, node);

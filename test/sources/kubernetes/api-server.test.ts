@@ -39,7 +39,7 @@ async function started(
   return server;
 }
 
-t.test('selectors', async (t) => {
+t.test('the fake API server applies selectors', async (t) => {
   const server = await started(t, 5);
   for (const [query, expected] of [
     ['', 's0 s1 s2 s3 s4'],
@@ -57,7 +57,7 @@ t.test('selectors', async (t) => {
   t.equal((await fetch(`${server.url}/api/v1/services?fieldSelector=spec.nonsense%3D1`)).status, 400);
 });
 
-t.test('pages of one version, until that is forgotten', async (t) => {
+t.test('the fake API server pages one version until it is compacted', async (t) => {
   const server = await started(t, 5);
   const first = await list(server, 'limit=2');
   t.same(names(first), ['s0', 's1']);
@@ -95,7 +95,7 @@ async function watch(server: ApiServer, query: string, count: number): Promise<r
   return lines;
 }
 
-t.test('initial events take several turns, and what changes meanwhile comes after them', async (t) => {
+t.test('the fake API server sends initial events in several turns, and changes after them', async (t) => {
   const server = await started(t, 2);
   const long = 'x'.repeat(1000);
   for (let number = 0; number < 1000; number++) {
@@ -118,7 +118,7 @@ t.test('initial events take several turns, and what changes meanwhile comes afte
   t.same(lines.slice(-3), [`BOOKMARK ${version}`, 'MODIFIED s0', 'ADDED u']);
 });
 
-t.test('watches', async (t) => {
+t.test('the fake API server serves watches', async (t) => {
   const server = await started(t, 2);
   const start = server.store.version;
   const metadata = { name: 's0', namespace: 'default', labels: { special: '' } };
@@ -135,7 +135,7 @@ t.test('watches', async (t) => {
   await until(() => server.watches.size === 0, 'all closed');
 });
 
-t.test('a version that is still to come', async (t) => {
+t.test('the fake API server waits for a version that is still to come', async (t) => {
   const server = await started(t, 2, { bookmarkMs: 5 });
   const ahead = server.store.version + 2;
   const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
@@ -156,7 +156,7 @@ t.test('a version that is still to come', async (t) => {
   );
 });
 
-t.test('objects and events by request', async (t) => {
+t.test('the fake API server creates objects and events by request', async (t) => {
   const server = await started(t, 0, { tokens: ['secret'] });
   const headers = { authorization: 'Bearer secret' };
   const services = `${server.url}/api/v1/namespaces/default/services`;
@@ -231,7 +231,7 @@ t.test('objects and events by request', async (t) => {
   for (const cut of [0, 3, 4, 20, 100]) t.equal(await postBytes(events, encodeObject(modern).subarray(0, cut)), 400);
 });
 
-t.test('a process of its own, asked over its control port', async (t) => {
+t.test('the fake API server runs as a process, controlled over its port', async (t) => {
   const script = fileURLToPath(new URL('../../support/api-server/main.js', import.meta.url));
   const child = spawn(process.execPath, [script, '--cluster', '3,2,2', '--without', 'servicecidrs'], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -253,7 +253,7 @@ t.test('a process of its own, asked over its control port', async (t) => {
   t.equal(await new Promise((resolve) => child.on('exit', resolve)), 0, 'ends with its input');
 });
 
-t.test('only what a rule grants is allowed', async (t) => {
+t.test('the fake API server allows only what a rule grants', async (t) => {
   const rules = [
     { apiGroups: [''], resources: ['services'], verbs: ['list'] },
     { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] },

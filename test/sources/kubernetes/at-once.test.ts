@@ -8,7 +8,7 @@ function source(): Readable {
   return deliverAtOnce(new Readable({ read: () => undefined, highWaterMark: 4 }));
 }
 
-t.test('a chunk for a listener is with it before push returns', async (t) => {
+t.test('a chunk reaches its listener before push() returns', async (t) => {
   const stream = source();
   const seen: string[] = [];
   stream.on('data', (chunk: Buffer) => seen.push(chunk.toString()));
@@ -19,7 +19,7 @@ t.test('a chunk for a listener is with it before push returns', async (t) => {
   await once(stream, 'end');
 });
 
-t.test('changes from before the first listener come first', async (t) => {
+t.test('chunks from before the first listener come first', async (t) => {
   const stream = source();
   stream.push(Buffer.from('a'));
   const seen: string[] = [];
@@ -31,7 +31,7 @@ t.test('changes from before the first listener come first', async (t) => {
   t.equal(seen.join(''), 'abc');
 });
 
-t.test('a listener that pauses gets no more, and the next chunk says so', async (t) => {
+t.test('a listener that pauses gets no more chunks, and push() returns false', async (t) => {
   const stream = source();
   const seen: string[] = [];
   stream.on('data', (chunk: Buffer) => {
@@ -47,7 +47,7 @@ t.test('a listener that pauses gets no more, and the next chunk says so', async 
   t.same(seen, ['a', 'much']);
 });
 
-t.test('nothing is lost without a listener for data', async (t) => {
+t.test('no chunk is lost without a data listener', async (t) => {
   const iterated = source();
   const all = iterated.toArray();
   for (const text of ['a', 'b']) iterated.push(Buffer.from(text));

@@ -26,7 +26,7 @@ t.teardown(async () => {
   authority.remove();
 });
 
-t.test('token, arguments, environment, what the plugin is told', async (t) => {
+t.test('exec plugin: token, arguments, environment and ExecCredential', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const connection = await plugin.connect(t, { args: ['get', 'a b'], env: [{ name: 'EXTRA', value: 'extra' }] });
   t.equal(plugin.runs, 0, 'only when it is needed');
@@ -38,7 +38,7 @@ t.test('token, arguments, environment, what the plugin is told', async (t) => {
   t.equal(plugin.runs, 1, 'kept for as long as it does not expire');
 });
 
-t.test('cluster information', async (t) => {
+t.test('exec plugin: cluster information is passed', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' }, V1BETA1);
   const extensions = [
     { name: 'other', extension: { no: true } },
@@ -66,14 +66,14 @@ t.test('cluster information', async (t) => {
   t.match(plugin.input, { spec: { cluster: { server: server.url(), 'insecure-skip-tls-verify': true } } });
 });
 
-t.test('many requests, one run', async (t) => {
+t.test('exec plugin: many requests share one run', async (t) => {
   const plugin = new Plugin(t, cluster, 'sleep 0.1').answer({ token: 'given' });
   const connection = await plugin.connect(t);
   await Promise.all(Array.from({ length: 8 }, () => fetchText(connection)));
   t.equal(plugin.runs, 1);
 });
 
-t.test('renewed before it expires', async (t) => {
+t.test('exec plugin: a credential is renewed before it expires', async (t) => {
   const start = Date.parse('2030-01-01T00:00:00Z');
   let now = start;
   const plugin = new Plugin(t, cluster).answer({ token: 'one', expirationTimestamp: '2030-01-01T01:00:00Z' });
@@ -98,7 +98,7 @@ t.test('renewed before it expires', async (t) => {
   await t.rejects(used(), { code: 'credentials' }, 'but not beyond its end');
 });
 
-t.test('a 401 runs it again, once', async (t) => {
+t.test('exec plugin: a 401 runs it again, once', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'stale' });
   const connection = await plugin.connect(t);
   await fetchText(connection);
@@ -139,7 +139,7 @@ t.test('a 401 runs it again, once', async (t) => {
   t.equal(await fetchText(connection), '401 never', "no other credentials: the answer is the caller's");
 });
 
-t.test('a plugin that fails is left alone for a while, and what it says is logged once', async (t) => {
+t.test('exec plugin: after a failure it is not run for a while, and its output is logged once', async (t) => {
   const plugin = new Plugin(t, cluster, "printf '%2000s\\nno \\033[31mlogin\\n' x >&2; echo secret; exit 3");
   const clock = new FakeClock();
   const log = new RecordingLog();
@@ -174,7 +174,7 @@ t.test('a plugin that fails is left alone for a while, and what it says is logge
   t.match(log.lines.at(-1), /works again/);
 });
 
-t.test('a credential that arrives expired is used, and the plugin is not run again for a while', async (t) => {
+t.test('exec plugin: an expired credential is used, and the plugin is not run again for a while', async (t) => {
   const clock = new FakeClock();
   const log = new RecordingLog();
   const plugin = new Plugin(t, cluster).answer({ token: 'old', expirationTimestamp: '2020-01-01T00:00:00Z' });
@@ -187,7 +187,7 @@ t.test('a credential that arrives expired is used, and the plugin is not run aga
   t.equal(plugin.runs, 2);
 });
 
-t.test('a certificate ends by itself, and its watches with it', async (t) => {
+t.test('exec plugin: a client certificate ends at its expiry, and its watches with it', async (t) => {
   const clock = new FakeClock();
   const start = Date.now() - clock.now();
   const wallClock = (): number => start + clock.now();
@@ -220,7 +220,7 @@ t.test('a certificate ends by itself, and its watches with it', async (t) => {
   t.ok(plugin.runs > 3, 'it was asked for others');
 });
 
-t.test('a plugin is not waited for by what it leaves running', async (t) => {
+t.test('exec plugin: its background processes are not waited for', async (t) => {
   const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"').answer({ token: 'given' });
   t.equal(await fetchText(await plugin.connect(t)), '200 ok');
   const left = plugin.read('said');
@@ -228,7 +228,7 @@ t.test('a plugin is not waited for by what it leaves running', async (t) => {
   process.kill(Number(left));
 });
 
-t.test('a plugin is not looked for in the current directory', async (t) => {
+t.test('exec plugin: it is not searched for in the current directory', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const exec = { command: 'plugin' };
   const relative = await plugin.connect(t, exec, {
@@ -239,7 +239,7 @@ t.test('a plugin is not looked for in the current directory', async (t) => {
   t.equal(await fetchText(absolute), '200 ok');
 });
 
-t.test('client certificate', async (t) => {
+t.test('exec plugin: it may give a client certificate', async (t) => {
   const issue = (name: string): object => {
     const { certificate, key } = authority.issue({ commonName: name });
     return { clientCertificateData: certificate, clientKeyData: key };
@@ -263,14 +263,14 @@ t.test('client certificate', async (t) => {
   t.not(server.last.connection, first.connection);
 });
 
-t.test('a token of the kubeconfig counts first', async (t) => {
+t.test('exec plugin: a token in the kubeconfig wins over it', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
   await fetchText(await connect(t, { cluster, user: { token: 'fixed', exec } }));
   t.equal(server.last.headers.authorization, 'Bearer fixed');
 });
 
-t.test('interactivity', async (t) => {
+t.test('exec plugin: interactiveMode is obeyed', async (t) => {
   const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const reported = async (interactiveMode: string, terminal: boolean): Promise<unknown> => {
     const connection = await plugin.connect(t, { interactiveMode }, { isTerminal: () => terminal });
@@ -287,7 +287,7 @@ t.test('interactivity', async (t) => {
   });
 });
 
-t.test('failures of the plugin are reported without secrets', async (t) => {
+t.test('exec plugin: failures are reported without secrets', async (t) => {
   const failure = async (plugin: Plugin, exec: object = {}, timeout = 100_000): Promise<string> => {
     try {
       await fetchText(await plugin.connect(t, exec, { execTimeoutMs: timeout }));
@@ -341,7 +341,7 @@ t.test('failures of the plugin are reported without secrets', async (t) => {
   t.match(await credential({ clientCertificateData: 'c', clientKeyData: 'k' }), /holds no certificate/);
 });
 
-t.test('a plugin that hangs is ended, with what it started', async (t) => {
+t.test('exec plugin: one that hangs is killed with its children', async (t) => {
   const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"; wait');
   const started = performance.now();
   const connection = await plugin.connect(t, {}, { execTimeoutMs: 200 });
@@ -350,7 +350,7 @@ t.test('a plugin that hangs is ended, with what it started', async (t) => {
   t.ok(performance.now() - started < 200_000, 'not after its 300 s');
 });
 
-t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
+t.test('exec plugin: an aborted request does not wait for it, and close() kills it', async (t) => {
   const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"; wait');
   const connection = await plugin.connect(t);
   const controller = new AbortController();

@@ -73,7 +73,7 @@ async function refusal(kubeconfig: string, master = ''): Promise<string> {
   return '';
 }
 
-t.test('a kubeconfig that kubeadm writes', async (t) => {
+t.test('a kubeconfig of kubeadm is read', async (t) => {
   const { server, tls, login, impersonate, warnings } = await access(KUBEADM);
   t.equal(server.href, 'https://control-plane.example:6443/');
   t.equal(tls?.serverName, 'control-plane.example');
@@ -87,7 +87,7 @@ t.test('a kubeconfig that kubeadm writes', async (t) => {
   t.same([impersonate, warnings], [null, []]);
 });
 
-t.test("relative paths are the file's", (t) => {
+t.test('relative paths are relative to the kubeconfig', (t) => {
   const user =
     'tokenFile: sub/token, client-certificate: ../me.crt, client-key: me.key, exec: {apiVersion: a, command: EXEC}';
   const parsed = (command: string): unknown => {
@@ -109,7 +109,7 @@ t.test("relative paths are the file's", (t) => {
   t.end();
 });
 
-t.test('each wrong field is named, secrets are not shown', (t) => {
+t.test('each wrong field of a kubeconfig is named, without secrets', (t) => {
   t.same(problemsOf(text({ user: 'token: 12345, password: [x], tokenFile: {}, as-groups: a, username: 7' })), [
     'users[0].user.token: must be a string',
     'users[0].user.tokenFile: must be a string',
@@ -151,7 +151,7 @@ t.test('each wrong field is named, secrets are not shown', (t) => {
   t.end();
 });
 
-t.test('unknown fields are only warned of', (t) => {
+t.test('unknown fields of a kubeconfig are warnings', (t) => {
   const { warnings } = parseKubeconfig(text({ user: 'tokenfile: /a', rest: 'colour: red' }), 'file');
   t.same([...warnings].sort(), [
     'colour: is no field known here, and ignored',
@@ -160,14 +160,14 @@ t.test('unknown fields are only warned of', (t) => {
   t.end();
 });
 
-t.test('YAML as kubectl reads it', (t) => {
+t.test('a kubeconfig is parsed as kubectl does', (t) => {
   const base =
     'x: &base {server: "https://a:1"}\nclusters: [{name: k, cluster: {<<: *base, insecure-skip-tls-verify: yes}}]';
   t.match(parseKubeconfig(base, 'file').clusters.get('k'), { server: 'https://a:1', insecure: true });
   t.end();
 });
 
-t.test('contexts', async (t) => {
+t.test('kubeconfig: the current context is used, and a missing one is an error', async (t) => {
   t.equal(await refusal(''), 'current-context: is required');
   t.equal(await refusal('current-context: x'), 'current-context: "x": no such context in contexts');
   const only = (context: string): string => `current-context: c\ncontexts: [{name: c, context: {${context}}}]`;
@@ -186,7 +186,7 @@ t.test('contexts', async (t) => {
   );
 });
 
-t.test('servers', async (t) => {
+t.test('kubeconfig: server addresses are checked', async (t) => {
   const server = async (given: string, master = ''): Promise<string> => {
     const { server, tls } = await access(text({ cluster: `server: "${given}"` }), master);
     return `${server.href} ${tls?.serverName ?? 'no TLS'}`;
@@ -205,7 +205,7 @@ t.test('servers', async (t) => {
   t.match(bare, { origin: '--master', tls: null });
 });
 
-t.test('users that cannot be', async (t) => {
+t.test('kubeconfig: invalid users are refused', async (t) => {
   const user = async (fields: string): Promise<string> => refusal(text({ user: fields }));
   t.equal(await user('token: a, username: b'), 'users[0].user: must have either a token or a username and password');
   t.equal(await user('username: "a:b"'), 'users[0].user.username: must not hold a colon');
@@ -229,7 +229,7 @@ t.test('users that cannot be', async (t) => {
   );
 });
 
-t.test('exec settings', async (t) => {
+t.test('kubeconfig: exec settings are checked', async (t) => {
   const v1 = 'client.authentication.k8s.io/v1';
   const exec = async (fields: string): Promise<string> => refusal(text({ user: `exec: {${fields}}` }));
   t.match(await exec('command: a'), /exec\.apiVersion: "": must be client\.authentication\.k8s\.io\/v1 or .*v1beta1/);
@@ -258,7 +258,7 @@ t.test('exec settings', async (t) => {
   ]);
 });
 
-t.test('proxies', async (t) => {
+t.test('kubeconfig: proxy-url is checked', async (t) => {
   const proxy = async (fields: string, env = {}): Promise<unknown> =>
     (await access(text({ cluster: `server: "https://one:6443", ${fields}` }), '', env)).proxy;
   t.same(await proxy('proxy-url: "http://u%40:p@10.0.0.1:3128"'), {
@@ -278,7 +278,7 @@ t.test('proxies', async (t) => {
   });
 });
 
-t.test('NO_PROXY', (t) => {
+t.test('NO_PROXY is matched as in Go', (t) => {
   const rows: readonly (readonly [noProxy: string, url: string, direct: boolean])[] = [
     ['', 'https://a.example', false],
     ['', 'https://localhost:6443', true],
@@ -314,7 +314,7 @@ t.test('NO_PROXY', (t) => {
   t.end();
 });
 
-t.test('whatever stands in a field, the answer is a value or one error that names the file', async (t) => {
+t.test('any text in a kubeconfig field gives a value or one error that names the file', async (t) => {
   const whole: unknown = JSON.parse(
     JSON.stringify({
       apiVersion: 'v1',
@@ -386,7 +386,7 @@ function withValue(whole: unknown, [head, ...rest]: Path, value: unknown): unkno
   );
 }
 
-t.test('a directory in place of the file', async (t) => {
+t.test('a directory in place of the kubeconfig is an error', async (t) => {
   const path = join(directory, 'directory');
   mkdirSync(path);
   await t.rejects(resolveAccess({ kubeconfig: path, master: '', env: {}, serviceAccountDirectory: '' }), {

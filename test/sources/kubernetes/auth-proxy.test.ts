@@ -35,7 +35,7 @@ function stopWith(t: Test, proxy: ForwardProxy): ForwardProxy {
   return proxy;
 }
 
-t.test('http', async (t) => {
+t.test('requests go through an HTTP proxy', async (t) => {
   const proxy = stopWith(t, await startHttpProxy(null));
   t.equal(await through(t, `http://127.0.0.1:${proxy.port}`), '200 ok');
   t.same([server.last.client, server.last.headers.authorization], ['node-proxy', 'Bearer secret']);
@@ -44,14 +44,14 @@ t.test('http', async (t) => {
   t.same(proxy.asked, [`CONNECT api.test:${server.port}`, `CONNECT api.test:${server.port} us@er:pa:ss`]);
 });
 
-t.test('http, to a server without TLS', async (t) => {
+t.test('requests to a server without TLS go through an HTTP proxy', async (t) => {
   const proxy = stopWith(t, await startHttpProxy(null));
   t.equal(await through(t, `http://a:b@127.0.0.1:${proxy.port}`, plain.url('api.test')), '200 ok');
   t.same(proxy.asked, [`GET http://api.test:${plain.port}/version a:b`]);
   t.equal(plain.last.headers.host, `api.test:${plain.port}`);
 });
 
-t.test('https: the proxy shows a certificate and gets none', async (t) => {
+t.test('an HTTPS proxy shows its certificate and gets none', async (t) => {
   const proxy = stopWith(t, await startHttpProxy(pair));
   t.equal(await through(t, `https://a:b@127.0.0.1:${proxy.port}`), '200 ok');
   t.same(proxy.asked, [`CONNECT api.test:${server.port} a:b`]);
@@ -72,7 +72,7 @@ t.test('https: the proxy shows a certificate and gets none', async (t) => {
   });
 });
 
-t.test('socks5', async (t) => {
+t.test('requests go through a SOCKS5 proxy', async (t) => {
   const open = stopWith(t, await startSocksProxy(null));
   t.equal(await through(t, `socks5://127.0.0.1:${open.port}`), '200 ok');
   t.equal(await through(t, `socks5://127.0.0.1:${open.port}`, server.url()), '200 ok');
@@ -90,7 +90,7 @@ t.test('socks5', async (t) => {
   await t.rejects(through(t, `socks5://${url}`), { code: 'connect', message: /wants a user name and password/ });
 });
 
-t.test('proxies that do not work', async (t) => {
+t.test('proxies that fail are reported', async (t) => {
   const refusing = stopWith(t, await startHttpProxy(null, { refuse: '407 Proxy Authentication Required' }));
   await t.rejects(through(t, `http://127.0.0.1:${refusing.port}`), {
     code: 'connect',
@@ -105,7 +105,7 @@ t.test('proxies that do not work', async (t) => {
   await t.rejects(through(t, `socks5://127.0.0.1:${plain.port}`), { code: 'connect' }, 'no SOCKS server');
 });
 
-t.test("the environment's, unless the kubeconfig has one", async (t) => {
+t.test('the proxy of the environment is used unless the kubeconfig has one', async (t) => {
   const proxy = stopWith(t, await startHttpProxy(null));
   const cluster = { server: server.url('api.test'), ...certificates };
   const dependencies = { env: { HTTPS_PROXY: `127.0.0.1:${proxy.port}` } };

@@ -28,7 +28,7 @@ t.teardown(async () => {
   stranger.remove();
 });
 
-t.test('token, username and password, nobody', async (t) => {
+t.test('token, basic and anonymous credentials are sent', async (t) => {
   const cluster = { server: server.url(), 'certificate-authority': caFile };
   t.equal(await fetchText(await connect(t, { cluster, user: { token: 'secret' } })), '200 ok');
   t.equal(server.last.headers.authorization, 'Bearer secret');
@@ -44,7 +44,7 @@ t.test('token, username and password, nobody', async (t) => {
   t.notOk('authorization' in server.last.headers);
 });
 
-t.test('client certificate and authority as files, relative paths, and as data', async (t) => {
+t.test('client certificate and authority are read from files, relative paths and data', async (t) => {
   const pair = authority.issue({ commonName: 'node-proxy' });
   const directory = scratch(t);
   copyFileSync(caFile, join(directory, 'ca.crt'));
@@ -65,7 +65,7 @@ t.test('client certificate and authority as files, relative paths, and as data',
   t.equal(server.last.client, 'node-proxy');
 });
 
-t.test('certificate and key in one file that is replaced at any moment always go together', async (t) => {
+t.test('a certificate and key in one file, replaced at any moment, always match', async (t) => {
   const directory = scratch(t);
   const file = join(directory, 'pair.pem');
   const pairs = ['one', 'other'].map((commonName) => authority.issue({ commonName }));
@@ -94,7 +94,7 @@ t.test('certificate and key in one file that is replaced at any moment always go
   t.same(log.lines, []);
 });
 
-t.test('a certificate that changes is used by the next request, a broken one is not', async (t) => {
+t.test('a changed client certificate is used by the next request, a broken one is not', async (t) => {
   const directory = scratch(t);
   const certificate = join(directory, 'me.crt');
   const key = join(directory, 'me.key');
@@ -152,7 +152,7 @@ t.test('a certificate that changes is used by the next request, a broken one is 
   t.equal(server.last.client, 'fifth', 'but its connection is not used again');
 });
 
-t.test('watches end when the certificate or the authority they were asked with is replaced', async (t) => {
+t.test('watches end when the certificate or authority they use is replaced', async (t) => {
   const directory = scratch(t);
   const files = {
     ca: join(directory, 'ca.crt'),
@@ -184,7 +184,7 @@ t.test('watches end when the certificate or the authority they were asked with i
   t.equal(await third.text, 'begun', 'at once where a request sees the change first');
 });
 
-t.test('an authority that changes', async (t) => {
+t.test('a changed authority is used', async (t) => {
   const file = join(scratch(t), 'ca.crt');
   copyFileSync(stranger.own.certificateFile, file);
   const connection = await connect(t, { cluster: { server: server.url(), 'certificate-authority': file } });
@@ -193,7 +193,7 @@ t.test('an authority that changes', async (t) => {
   t.equal(await fetchText(connection), '200 ok');
 });
 
-t.test('the server must be who it should be', async (t) => {
+t.test("the server's certificate is verified", async (t) => {
   const stranded = { server: server.url(), 'certificate-authority': stranger.own.certificateFile };
   await t.rejects(fetchText(await connect(t, { cluster: stranded })), { code: 'tls', message: /TLS: .*certificate/ });
   await t.rejects(
@@ -218,7 +218,7 @@ t.test('the server must be who it should be', async (t) => {
   t.equal(await fetchText(await connect(t, { cluster: insecure, user: { token: 'a' } })), '200 ok');
 });
 
-t.test('a certificate counts by its alternative names alone', async (t) => {
+t.test('server certificates are verified by their alternative names only', async (t) => {
   const shown = async (leaf: LeafOptions, serverName: string, issuer = authority): Promise<string> => {
     const { certificate, key } = issuer.issue({ use: 'server', ...leaf });
     const other = await AuthServer.start({ cert: certificate, key });
@@ -245,20 +245,20 @@ t.test('a certificate counts by its alternative names alone', async (t) => {
   t.match(await shown(named, 'api.test', past), /expired/, 'an authority that has expired vouches for nobody');
 });
 
-t.test('SSL_CERT_FILE names what the system trusts', async (t) => {
+t.test('SSL_CERT_FILE replaces the authorities of the system', async (t) => {
   const dependencies = { env: { SSL_CERT_FILE: caFile } };
   t.equal(await fetchText(await connect(t, { cluster: { server: server.url() } }, { dependencies })), '200 ok');
   t.equal(await fetchText(await connectBy(t, { master: server.url(), dependencies })), '200 ok', 'a bare --master');
 });
 
-t.test('a server that insists on a client certificate', async (t) => {
+t.test('a client certificate is sent to a server that requires one', async (t) => {
   const strict = await AuthServer.start({ ...tls, rejectUnauthorized: true });
   t.teardown(() => strict.stop());
   const cluster = { server: strict.url(), 'certificate-authority': caFile };
   await t.rejects(fetchText(await connect(t, { cluster })), { code: 'tls' });
 });
 
-t.test('tokenFile: read every 60 seconds, after a 401, and the last one stays', async (t) => {
+t.test('tokenFile is read every 60 seconds and after a 401, and the last token is kept', async (t) => {
   const file = join(scratch(t), 'token');
   writeFileSync(file, 'one\n');
   let now = 0;
@@ -301,7 +301,7 @@ t.test('tokenFile: read every 60 seconds, after a 401, and the last one stays', 
   t.equal(server.seen.length, before + 1);
 });
 
-t.test('tokenFile counts before token', async (t) => {
+t.test('tokenFile wins over token', async (t) => {
   const cluster = { server: server.url(), 'certificate-authority': caFile };
   const file = join(scratch(t), 'token');
   const log = new RecordingLog();
@@ -319,7 +319,7 @@ t.test('tokenFile counts before token', async (t) => {
   t.equal(server.last.headers.authorization, 'Bearer read');
 });
 
-t.test('impersonation', async (t) => {
+t.test('impersonation headers are sent', async (t) => {
   const cluster = { server: server.url(), 'certificate-authority': caFile };
   const user = {
     token: 'admin',
@@ -344,7 +344,7 @@ t.test('impersonation', async (t) => {
   });
 });
 
-t.test('in-cluster', async (t) => {
+t.test('in-cluster credentials are read', async (t) => {
   const serviceAccountDirectory = scratch(t);
   writeFileSync(join(serviceAccountDirectory, 'token'), 'pod');
   copyFileSync(caFile, join(serviceAccountDirectory, 'ca.crt'));
@@ -367,7 +367,7 @@ t.test('in-cluster', async (t) => {
   });
 });
 
-t.test('http: no credentials leave', async (t) => {
+t.test('no credentials are sent over plain HTTP', async (t) => {
   const plain = await AuthServer.start(null);
   t.teardown(() => plain.stop());
   const log = new RecordingLog();
@@ -382,7 +382,7 @@ t.test('http: no credentials leave', async (t) => {
   t.match(log.lines[0], /users\[0\]\.user: not used/);
 });
 
-t.test('files that cannot be used are known at the start', async (t) => {
+t.test('unreadable credential files are errors at the start', async (t) => {
   const cluster = { server: server.url(), 'certificate-authority': '/nonexistent/ca.crt' };
   await t.rejects(connect(t, { cluster }), {
     message: /clusters\[0\]\.cluster\.certificate-authority: cannot be read: ENOENT/,

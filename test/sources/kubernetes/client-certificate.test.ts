@@ -25,7 +25,7 @@ function start(t: Test, policy?: SigningPolicy, options?: Partial<ApiServerOptio
   return CertificateWorld.start(t, authority, policy, options);
 }
 
-t.test('without a kubeconfig a certificate is asked for, and requests wait for it', async (t) => {
+t.test('without a kubeconfig a certificate is requested, and API requests wait for it', async (t) => {
   const world = await start(t, 'wait');
   const connection = await world.connect();
   const asked = fetchText(connection);
@@ -68,7 +68,7 @@ t.test('without a kubeconfig a certificate is asked for, and requests wait for i
   t.equal(world.posts(), posts, 'another start has it');
 });
 
-t.test('wherever a process ends, the next goes on with its key', async (t) => {
+t.test('a process that ends at any step of a certificate request is continued with its key', async (t) => {
   const world = await start(t, 'wait');
   (await world.connect()).close();
   const first = await world.connect();
@@ -77,7 +77,7 @@ t.test('wherever a process ends, the next goes on with its key', async (t) => {
   copyFileSync(world.pending, saved);
   first.close();
 
-  await t.test('with the request made', async (t) => {
+  await t.test('a process ends after the request is made', async (t) => {
     world.lacks = null;
     const connection = await world.connect();
     await world.waiting();
@@ -86,13 +86,13 @@ t.test('wherever a process ends, the next goes on with its key', async (t) => {
   });
   const certificate = readFileSync(world.link, 'utf8');
   const isSame = (): boolean => readFileSync(world.link, 'utf8') === certificate;
-  await t.test('with the pair written', async (t) => {
+  await t.test('a process ends after key and certificate are written', async (t) => {
     world.without(world.link, world.kubeconfig);
     copyFileSync(saved, world.pending);
     t.match(await fetchText(await world.connect()), /^200 /);
     t.ok(isSame());
   });
-  await t.test('with the pair in place', async (t) => {
+  await t.test('a process ends after key and certificate are in place', async (t) => {
     world.without(world.kubeconfig);
     copyFileSync(saved, world.pending);
     const posts = world.posts();
@@ -101,7 +101,7 @@ t.test('wherever a process ends, the next goes on with its key', async (t) => {
     t.equal(world.posts(), posts, 'nobody is asked');
     t.notOk(existsSync(world.pending));
   });
-  await t.test('while the server has forgotten the request', async (t) => {
+  await t.test('a process ends and the server forgets the request', async (t) => {
     world.without(world.link, world.kubeconfig);
     copyFileSync(saved, world.pending);
     world.forget();
@@ -109,14 +109,14 @@ t.test('wherever a process ends, the next goes on with its key', async (t) => {
     t.notOk(isSame());
   });
   t.equal(world.requests().length, 1, 'all of it was the same request');
-  await t.test('what is left of another life is not taken for the end of this one', async (t) => {
+  await t.test('leftovers of an older request do not count', async (t) => {
     world.without(world.kubeconfig);
     t.match(await fetchText(await world.connect()), /^200 /);
     t.equal(world.requests().length, 2);
   });
 });
 
-t.test('a request that comes to nothing is followed by one with another key', async (t) => {
+t.test('a denied or failed certificate request is followed by one with another key', async (t) => {
   for (const [policy, how, message] of [
     ['deny', 'denied', /was denied: TestSays: not this node/],
     ['fail', 'failed', /was failed: TestSays: not signed/],
@@ -166,7 +166,7 @@ t.test('an obstacle to a certificate request is reported once, and the request i
   t.match(await late, /^200 /);
 });
 
-t.test('watches that end, and end at once, and versions that are forgotten', async (t) => {
+t.test('the watch of a certificate request survives ends, resets and forgotten versions', async (t) => {
   const world = await start(t, 'wait');
   const asked = fetchText(await world.connect());
   await world.waiting();
@@ -180,7 +180,7 @@ t.test('watches that end, and end at once, and versions that are forgotten', asy
   t.equal(world.requests().length, 1);
 });
 
-t.test('which kubeconfig is in need of one', async (t) => {
+t.test('a certificate is requested only if the kubeconfig has no valid one', async (t) => {
   const [good, dead, foreign] = [
     authority.issue({ commonName: 'me' }),
     authority.issue({ commonName: 'me', days: 1 }),
@@ -208,7 +208,7 @@ t.test('which kubeconfig is in need of one', async (t) => {
   await t.rejects(world.connect({}, { bootstrapKubeconfig: null, isRotated: true }), { code: 'KUBECONFIG_INVALID' });
 });
 
-t.test('the signer of node agents has rules of its own', async (t) => {
+t.test('the signer kube-apiserver-client-kubelet gets the subject of a node', async (t) => {
   const world = await start(t);
   const connection = await world.connect({}, { signerName: 'kubernetes.io/kube-apiserver-client-kubelet' });
   t.match(await fetchText(connection), /^200 /);
@@ -216,7 +216,7 @@ t.test('the signer of node agents has rules of its own', async (t) => {
   t.same(subject.split('\n').sort(), ['CN=system:node:worker-1', 'O=system:nodes']);
 });
 
-t.test('before it ends a certificate is renewed, and all goes on with the next one', async (t) => {
+t.test('a client certificate is renewed before it expires, and then used', async (t) => {
   const world = await start(t);
   const clock = new FakeClock();
   let later = 0;
@@ -263,7 +263,7 @@ t.test('before it ends a certificate is renewed, and all goes on with the next o
   t.match(await fetchText(connection), /^200 /);
 });
 
-t.test('a certificate that the API server rejects is dropped, and the former stays in use', async (t) => {
+t.test('a renewed certificate that the API server rejects is dropped, and the former stays in use', async (t) => {
   const world = await start(t, 'sign', { signer: stranger.own });
   const { signing } = world.server;
   const files = (): readonly string[] => readdirSync(join(world.directory, 'pki')).sort();
@@ -307,7 +307,7 @@ t.test('a certificate that the API server rejects is dropped, and the former sta
   t.match(await fetchText(connection), /^200 /);
 });
 
-t.test('a certificate that a kubeconfig names is not renewed', async (t) => {
+t.test('a certificate that the kubeconfig names is not renewed', async (t) => {
   const world = await start(t);
   const { certificateFile, keyFile } = authority.issue({ commonName: 'me' });
   const user = { 'client-certificate': certificateFile, 'client-key': keyFile };

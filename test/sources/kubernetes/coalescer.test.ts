@@ -30,7 +30,7 @@ class Received {
   }
 }
 
-t.test('below 400 chunks a second each is handed on as it comes', async (t) => {
+t.test('below 400 chunks a second each chunk is passed on at once', async (t) => {
   const received = new Received();
   for (let second = 0; second < 3; second++) {
     await received.second(250);
@@ -40,7 +40,7 @@ t.test('below 400 chunks a second each is handed on as it comes', async (t) => {
   t.equal(received.clock.waiting, 0);
 });
 
-t.test('in a flood, what comes within 8 ms goes on together, in order, with the time of the first', async (t) => {
+t.test('above 400 chunks a second, those within 8 ms are passed on together, in order', async (t) => {
   const received = new Received();
   await received.second(500);
   received.push('a');
@@ -57,7 +57,7 @@ t.test('in a flood, what comes within 8 ms goes on together, in order, with the 
   t.equal(received.clock.waiting, 0);
 });
 
-t.test('a flood ends with the first second that is none', async (t) => {
+t.test('coalescing ends after the first second below the limit', async (t) => {
   const received = new Received();
   await received.second(500);
   await received.second(100);
@@ -65,7 +65,7 @@ t.test('a flood ends with the first second that is none', async (t) => {
   t.strictSame(received.take(), ['a@2000']);
 });
 
-t.test('a pause ends a flood at once, and a burst before it is none', async (t) => {
+t.test('a pause ends coalescing at once, and a single burst does not start it', async (t) => {
   const received = new Received();
   await received.second(500);
   await received.clock.advance(49);
@@ -92,7 +92,7 @@ async function flood(): Promise<{ readonly world: FakeWorld; readonly watch: Fak
   return { world, watch, version };
 }
 
-t.test('the state is told when a change came, held back or not', async (t) => {
+t.test('the store gets the time when a change arrived, coalesced or not', async (t) => {
   const { world, watch, version } = await flood();
   const times = world.services.receivedAt;
   t.equal(Number(times.at(-1)) - Number(times.at(-500)), 499 * 2, 'not counted from the initial events');
@@ -107,7 +107,7 @@ t.test('the state is told when a change came, held back or not', async (t) => {
   await world.running.stop();
 });
 
-t.test('a connection that breaks in a flood: what had come counts, and the watch goes on from there', async (t) => {
+t.test('a connection that breaks during coalescing keeps what had arrived, and continues from there', async (t) => {
   const { world, watch, version } = await flood();
   watch.event('ADDED', serviceAt('late', version + 1, { clusterIP: '10.96.0.2' }));
   await settle();
@@ -121,7 +121,7 @@ t.test('a connection that breaks in a flood: what had come counts, and the watch
   t.equal(world.clock.waiting, 0);
 });
 
-t.test('nonsense in a flood: what came before it counts, what came after does not', async (t) => {
+t.test('an invalid event during coalescing: earlier ones count, later ones do not', async (t) => {
   const { world, watch, version } = await flood();
   watch.event('ADDED', serviceAt('before', version + 1, { clusterIP: '10.96.0.2' }));
   await settle();

@@ -157,7 +157,7 @@ class Maker {
 
 const KINDS: readonly RowKind[] = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'];
 
-t.test('made-up objects: JSON and protobuf give the same rows, warnings and refusals', (t) => {
+t.test('random objects: JSON and protobuf give the same rows, warnings and errors', (t) => {
   const maker = new Maker(new SeededRandom(2026));
   for (const kind of KINDS) {
     let good = 0;
@@ -202,7 +202,7 @@ function usualSlice(random: SeededRandom, endpoints: number): ApiObject {
   };
 }
 
-t.test('usual slices, to thousands of endpoints on more nodes than share their names', (t) => {
+t.test('JSON and protobuf agree on slices with up to thousands of endpoints', (t) => {
   const random = new SeededRandom(11);
   for (const endpoints of [0, 1, 2, 10, 100, 1000, 1001, 2500, 3, 6000, 1, 0]) {
     const object = usualSlice(random, endpoints);
@@ -218,7 +218,7 @@ t.test('usual slices, to thousands of endpoints on more nodes than share their n
   t.end();
 });
 
-t.test('lists of them', (t) => {
+t.test('JSON and protobuf agree on lists of slices', (t) => {
   const maker = new Maker(new SeededRandom(7));
   for (const kind of KINDS) {
     const items = Array.from({ length: 50 }, () => maker[kind]());

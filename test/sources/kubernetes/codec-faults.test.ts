@@ -49,7 +49,7 @@ function problemOf(sample: Sample, bytes: Buffer, cuts: readonly number[] = []):
   }
 }
 
-t.test('an answer that ends early is told from a complete one', (t) => {
+t.test('a truncated answer is told from a complete one', (t) => {
   for (const sample of SAMPLES) {
     const bytes = fixture(sample.name);
     const isList = sample.decode === decodeList;
@@ -66,7 +66,7 @@ t.test('an answer that ends early is told from a complete one', (t) => {
   t.end();
 });
 
-t.test('mutated answers never crash', (t) => {
+t.test('decoding mutated answers never crashes', (t) => {
   const random = new SeededRandom(42);
   for (const sample of SAMPLES) {
     const original = fixture(sample.name);
@@ -82,7 +82,7 @@ t.test('mutated answers never crash', (t) => {
   t.end();
 });
 
-t.test('rubbish never crashes', (t) => {
+t.test('decoding random bytes never crashes', (t) => {
   const random = new SeededRandom(7);
   for (const sample of SAMPLES) {
     for (let round = 0; round < rounds(100); round++) {
@@ -95,7 +95,7 @@ t.test('rubbish never crashes', (t) => {
   t.end();
 });
 
-t.test('a frame is 16 MB at most', (t) => {
+t.test('a watch frame has at most 16 MB', (t) => {
   const huge = Buffer.alloc(4);
   huge.writeUInt32BE(MAX_FRAME_BYTES);
   const watch = PROTOBUF_CODEC.watch('Service', () => undefined);
@@ -133,7 +133,7 @@ const SERVICE: ApiObject = {
   spec: { clusterIP: '10.96.0.10', ports: [{ port: 80 }] },
 };
 
-t.test('one bad event does not spoil the next', (t) => {
+t.test('one invalid event does not affect the next', (t) => {
   const good = encodeWatchEvent('ADDED', SERVICE);
   const bad = Buffer.from(good);
   bad.fill(0xff, 20, 40);
@@ -159,13 +159,13 @@ t.test('one bad event does not spoil the next', (t) => {
   t.end();
 });
 
-t.test('an object whose rest is bad still says who it is', (t) => {
+t.test('an invalid object is still identified by its name', (t) => {
   const [event] = decodeWatch(PROTOBUF_CODEC, 'Service', brokenService('MODIFIED', SERVICE));
   t.match(event, { type: 'MODIFIED', object: { name: 'web', version: '7', problem: /CodecError/ } });
   t.end();
 });
 
-t.test('lists of JSON, however they are written', (t) => {
+t.test('JSON lists are decoded in any order of fields', (t) => {
   const item = JSON.stringify(SERVICE);
   const meta = '"metadata":{"resourceVersion":"9"}';
   const names = (text: string): readonly string[] =>

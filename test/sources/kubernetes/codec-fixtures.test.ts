@@ -12,7 +12,7 @@ const KINDS: readonly (readonly [plural: string, kind: RowKind])[] = [
   ['nodes', 'Node'],
 ];
 
-t.test('lists of a real server: JSON and protobuf give the same rows', (t) => {
+t.test('recorded lists: JSON and protobuf give the same rows', (t) => {
   const counts: Record<string, number> = { services: 8, endpointslices: 7, nodes: 1 };
   for (const [plural, kind] of KINDS) {
     const json = decodeList(JSON_CODEC, kind, fixture(`${plural}.list.json`));
@@ -30,7 +30,7 @@ t.test('lists of a real server: JSON and protobuf give the same rows', (t) => {
   t.end();
 });
 
-t.test('watches of a real server: the same', (t) => {
+t.test('recorded watches: JSON and protobuf give the same rows', (t) => {
   for (const [plural, kind] of KINDS) {
     const json = decodeWatch(JSON_CODEC, kind, fixture(`${plural}.watchlist.json`));
     t.strictSame(decodeWatch(PROTOBUF_CODEC, kind, fixture(`${plural}.watchlist.pb`)), json, `${plural} watch list`);
@@ -54,7 +54,7 @@ t.test('watches of a real server: the same', (t) => {
   t.end();
 });
 
-t.test('errors of a real server', (t) => {
+t.test('recorded errors of a real server are decoded', (t) => {
   for (const [code, expected] of [
     ['400', { code: 400, reason: 'BadRequest' }],
     ['401', { code: 401, reason: 'Unauthorized' }],
@@ -77,7 +77,7 @@ t.test('errors of a real server', (t) => {
   t.end();
 });
 
-t.test('the rows are what the objects say', (t) => {
+t.test('the rows equal the recorded objects', (t) => {
   const { objects } = decodeList(PROTOBUF_CODEC, 'Service', fixture('services.list.pb'));
   const rows = new Map(objects.map(({ name, row }) => [name, row]));
   t.match(rows.get('dual'), {
@@ -123,7 +123,7 @@ t.test('the rows are what the objects say', (t) => {
   t.end();
 });
 
-t.test('however the bytes are cut', (t) => {
+t.test('decoding does not depend on how the bytes are split', (t) => {
   for (const [suffix, codec] of [
     ['json', JSON_CODEC],
     ['pb', PROTOBUF_CODEC],

@@ -2,7 +2,7 @@ import t from 'tap';
 import { encodeList, encodeObject, encodeWatchEvent } from '../../support/api-server/protobuf.js';
 import { fixture, jsonLines, jsonList, jsonObject } from '../../support/api-server/fixtures.js';
 
-t.test('the test encoder writes what the real server wrote', (t) => {
+t.test('the test encoder writes the bytes that a real server wrote', (t) => {
   for (const kind of ['services', 'endpointslices', 'nodes']) {
     const list = jsonList(fixture(`${kind}.list.json`));
     t.ok(encodeList(list).equals(fixture(`${kind}.list.pb`)), `${kind} list`);

@@ -69,7 +69,7 @@ async function world(t: Test, rates: Rates = {}): Promise<World> {
   return made;
 }
 
-t.test('EV-10: of the peer’s shape, the object’s uid looked up', async (t) => {
+t.test("EV-10: events have the shape of kube-proxy's, with the uid of the object", async (t) => {
   const { server, sender, ...rest } = await world(t);
   const web = serviceObject('web');
   server.put({ ...web, metadata: { name: 'web', namespace: 'shop', uid: 'the-uid' } });
@@ -100,7 +100,7 @@ t.test('EV-10: of the peer’s shape, the object’s uid looked up', async (t) =
   t.same(rest.log.lines, []);
 });
 
-t.test('whatever is too long for the server is cut', async (t) => {
+t.test('event fields that are too long for the server are cut', async (t) => {
   const { server, sender, log } = await world(t, { hostname: 'h'.repeat(300) });
   sender.record({ ...STARTING, regarding: nodeSubject(`n.${'a.'.repeat(125)}b`), note: 'é'.repeat(800) });
   await until(() => server.events.length === 1 || log.lines.length > 0, 'delivered or dropped');
@@ -124,7 +124,7 @@ t.test('a repeated event is sent once in ten minutes', async (t) => {
   t.same(made.notes, ['a', 'b', 'a', 'c']);
 });
 
-t.test('events from before the connection are sent first, and events over the limit are dropped', async (t) => {
+t.test('events recorded before the connection are sent first, and those over the limit are dropped', async (t) => {
   const made = new World();
   for (let number = 0; number < 130; number++) made.sender.record(trouble(`number ${number}`));
   await made.dropped(30);
@@ -137,7 +137,7 @@ t.test('events from before the connection are sent first, and events over the li
   t.same(made.notes.slice(0, 2), ['number 0', 'number 1']);
 });
 
-t.test('as often as flags say', async (t) => {
+t.test('events are sent at the rate of the flags', async (t) => {
   const limited = await world(t, { rates: { qps: 0.1, burst: 2 } });
   for (const note of ['a', 'b', 'c']) limited.sender.record(trouble(note));
   await limited.delivered(2);
@@ -158,7 +158,7 @@ for (const [code, name] of [
   [404, 'a server without them'],
   [422, 'not what the server wants'],
 ] as const) {
-  t.test(`${code}, ${name}: dropped at once, the next is sent`, async (t) => {
+  t.test(`an event answered with ${code}, ${name}, is dropped, and the next is sent`, async (t) => {
     const made = await world(t);
     made.server.faults.add({ fault: { type: 'status', code }, resource: 'events', times: 1 });
     made.sender.record(trouble('first'));
@@ -170,7 +170,7 @@ for (const [code, name] of [
   });
 }
 
-t.test('401: tried again, as a token may just be changing', async (t) => {
+t.test('an event answered with 401 is sent again, as the token may be changing', async (t) => {
   const made = await world(t);
   made.server.faults.add({ fault: { type: 'status', code: 401 }, resource: 'events', times: 1 });
   made.sender.record(trouble('first'));
@@ -180,7 +180,7 @@ t.test('401: tried again, as a token may just be changing', async (t) => {
   t.same(made.notes, ['first']);
 });
 
-t.test('429 and 5xx: tried again, the server’s time heeded, five times at most', async (t) => {
+t.test("an event answered with 429 or 5xx is sent again after the server's delay, five times at most", async (t) => {
   const made = await world(t);
   const { server, sender, clock } = made;
   const posts = (count: number): Promise<void> => until(() => made.posts === count && clock.waiting > 0, `${count}`);
@@ -208,7 +208,7 @@ t.test('429 and 5xx: tried again, the server’s time heeded, five times at most
   t.same(made.notes, ['first', 'third']);
 });
 
-t.test('an answer that was lost: the event is there once', async (t) => {
+t.test('an event whose answer is lost is created once', async (t) => {
   const made = await world(t);
   made.server.faults.add({ fault: { type: 'truncate', bytes: 3, reset: true }, resource: 'events', times: 1 });
   made.sender.record(trouble('first'));
@@ -221,7 +221,7 @@ t.test('an answer that was lost: the event is there once', async (t) => {
   t.same(made.log.lines, []);
 });
 
-t.test('without an API server nothing waits for events, and stopping drops them', async (t) => {
+t.test('without an API server events do not wait, and a stop drops them', async (t) => {
   const made = await world(t);
   await made.server.stop();
   made.sender.record(trouble('first'));
@@ -237,7 +237,7 @@ t.test('without an API server nothing waits for events, and stopping drops them'
   t.same(made.server.events, [] satisfies ApiObject[]);
 });
 
-t.test('a finding that all nodes share is one event of the cluster, by whichever node is first', async (t) => {
+t.test('a finding that all nodes share is one event in the cluster, sent by the first node', async (t) => {
   const server = new ApiServer();
   await server.start();
   t.teardown(() => server.stop());

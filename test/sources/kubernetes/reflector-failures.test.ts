@@ -14,7 +14,7 @@ async function synced(): Promise<{
   return { world, watch };
 }
 
-t.test('410 as an event: reads anew, and what is gone meanwhile goes in one commit with what came', async (t) => {
+t.test('reflector, 410 as an event: lists again, in one commit with removals', async (t) => {
   const { world, watch } = await synced();
   watch.event('ERROR', { kind: 'Status', metadata: {}, code: 410, reason: 'Expired', message: 'too old' });
   await settle();
@@ -31,7 +31,7 @@ t.test('410 as an event: reads anew, and what is gone meanwhile goes in one comm
   await world.running.stop();
 });
 
-t.test("the server's message is kept and logged up to a kilobyte", async (t) => {
+t.test("the reflector keeps and logs at most a kilobyte of the server's message", async (t) => {
   const { world, watch } = await synced();
   const long = 'ä'.repeat(50_000);
   watch.event('ADDED', serviceAt('c', 11, { externalIPs: Array.from({ length: 50 }, () => long) }));
@@ -47,7 +47,7 @@ t.test("the server's message is kept and logged up to a kilobyte", async (t) => 
   await world.running.stop();
 });
 
-t.test('410 as an answer: the same', async (t) => {
+t.test('reflector, 410 as an answer: lists again at once', async (t) => {
   const { world, watch } = await synced();
   watch.end();
   await world.advance(800);
@@ -57,7 +57,7 @@ t.test('410 as an answer: the same', async (t) => {
   await world.running.stop();
 });
 
-t.test('410 after a long outage: at once, but not again and again', async (t) => {
+t.test('reflector, 410 after a long outage: lists at once, but not repeatedly', async (t) => {
   const { world, watch } = await synced();
   watch.break();
   let requests = 1;
@@ -84,7 +84,7 @@ t.test('410 after a long outage: at once, but not again and again', async (t) =>
   await world.running.stop();
 });
 
-t.test('a version the server has not seen: reads anew, and a list takes what is newest', async (t) => {
+t.test('reflector, a version the server has not seen: lists the newest', async (t) => {
   const world = new FakeWorld();
   (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
   const list = await world.request('services', 2);
@@ -105,7 +105,7 @@ t.test('a version the server has not seen: reads anew, and a list takes what is 
   await world.running.stop();
 });
 
-t.test('a server out of reach is asked for the version before it is watched from it', async (t) => {
+t.test('reflector: a server that was unreachable is asked for its version before the watch', async (t) => {
   const { world, watch } = await synced();
   watch.break();
   await world.advance(800);
@@ -129,7 +129,7 @@ t.test('a server out of reach is asked for the version before it is watched from
   await world.running.stop();
 });
 
-t.test('a list after the first takes nothing older than what was seen', async (t) => {
+t.test('reflector: a list after the first never goes back in time', async (t) => {
   const world = new FakeWorld();
   (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'no' });
   (await world.request('services', 2)).list('Service', '50', []);
@@ -142,7 +142,7 @@ t.test('a list after the first takes nothing older than what was seen', async (t
   await world.running.stop();
 });
 
-t.test('end of stream: from the same version, each time later, up to 30 s', async (t) => {
+t.test('reflector, end of stream: watches the same version after growing delays up to 30 s', async (t) => {
   const { world, watch } = await synced();
   watch.event('MODIFIED', serviceAt('a', 11));
   watch.end();
@@ -164,7 +164,7 @@ t.test('end of stream: from the same version, each time later, up to 30 s', asyn
   await world.running.stop();
 });
 
-t.test('after two healthy minutes: at once, and the next delay is the first again', async (t) => {
+t.test('reflector, end of stream after two healthy minutes: watches at once, with the first delay again', async (t) => {
   const { world, watch } = await synced();
   watch.end();
   await world.advance(800);
@@ -181,7 +181,7 @@ t.test('after two healthy minutes: at once, and the next delay is the first agai
   await world.running.stop();
 });
 
-t.test('refused, reset, 5xx: the version is kept; said once, and once that it is over', async (t) => {
+t.test('reflector, connection refused, reset or 5xx: keeps the version, logs once, and once on recovery', async (t) => {
   const { world, watch } = await synced();
   watch.break();
   await world.advance(800);
@@ -210,7 +210,7 @@ t.test('refused, reset, 5xx: the version is kept; said once, and once that it is
   await world.running.stop();
 });
 
-t.test('429: waits as long as it is told, and keeps the version', async (t) => {
+t.test('reflector, 429: waits as long as the server asks, and keeps the version', async (t) => {
   const { world, watch } = await synced();
   watch.end();
   await world.advance(800);
@@ -233,7 +233,7 @@ t.test('429: waits as long as it is told, and keeps the version', async (t) => {
   await world.running.stop();
 });
 
-t.test('401 and 403: counts, says so once each, backs off, never gives up', async (t) => {
+t.test('reflector, 401 and 403: counts, logs once each, backs off, and never gives up', async (t) => {
   const { world, watch } = await synced();
   watch.end();
   let count = 1;
@@ -252,7 +252,7 @@ t.test('401 and 403: counts, says so once each, backs off, never gives up', asyn
   await world.running.stop();
 });
 
-t.test('three minutes without a byte: broken off, and watched again from the version', async (t) => {
+t.test('reflector, three minutes of silence: reconnects, and watches the same version', async (t) => {
   const { world, watch } = await synced();
   await world.advance(60_000);
   watch.bookmark(SERVICE_TYPE, '15');
@@ -271,7 +271,7 @@ t.test('three minutes without a byte: broken off, and watched again from the ver
   await world.running.stop();
 });
 
-t.test('an event that cannot be decoded: the old object stays, and everything is read anew', async (t) => {
+t.test('reflector, an event that cannot be decoded: keeps the old object, and lists again', async (t) => {
   const { world, watch } = await synced();
   watch.write('{"type":"MODIFIED","object":{"kind":"Serv\n');
   await settle();
@@ -287,7 +287,7 @@ t.test('an event that cannot be decoded: the old object stays, and everything is
   await world.running.stop();
 });
 
-t.test('events before a bad one are kept', async (t) => {
+t.test('reflector: events before an invalid one are kept', async (t) => {
   const { world, watch } = await synced();
   const good = JSON.stringify({ type: 'ADDED', object: serviceAt('c', 11) });
   watch.write(`${good}\nrubbish\n`);
@@ -296,7 +296,7 @@ t.test('events before a bad one are kept', async (t) => {
   await world.running.stop();
 });
 
-t.test('an invalid object: its last good version stays, nothing is read anew', async (t) => {
+t.test('reflector, an invalid object: keeps its last valid version, and does not list again', async (t) => {
   const { world, watch } = await synced();
   const bad = serviceAt('a', 11, { clusterIP: 'nonsense', clusterIPs: ['nonsense'] });
   watch.event('MODIFIED', bad).event('MODIFIED', serviceAt('b', 12));
@@ -323,7 +323,7 @@ t.test('an invalid object: its last good version stays, nothing is read anew', a
   await world.running.stop();
 });
 
-t.test('slices that are left out, whole or in part, name their Service', async (t) => {
+t.test('skipped slices, whole or in part, name their Service', async (t) => {
   const world = new FakeWorld();
   const watch = (await world.request('endpointslices', 1)).open();
   const reported = (
@@ -356,7 +356,7 @@ t.test('slices that are left out, whole or in part, name their Service', async (
   await world.running.stop();
 });
 
-t.test('a list cut short changes nothing', async (t) => {
+t.test('reflector: a truncated list changes nothing', async (t) => {
   const world = new FakeWorld();
   (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'no' });
   (await world.request('services', 2)).list('Service', '50', [serviceAt('a', 1), serviceAt('b', 2)]);
@@ -382,7 +382,7 @@ t.test('a list cut short changes nothing', async (t) => {
   await world.running.stop();
 });
 
-t.test('initial events cut short change nothing, and a list is asked for after the third time', async (t) => {
+t.test('reflector: truncated initial events change nothing, and after the third time it lists', async (t) => {
   const { world, watch } = await synced();
   watch.event('ERROR', { kind: 'Status', metadata: {}, code: 410, reason: 'Expired', message: 'too old' });
   let delay = 800;

@@ -12,7 +12,7 @@ function at(object: ApiObject, version: number): ApiObject {
   return { ...object, metadata: { ...(object['metadata'] as ApiObject), resourceVersion: String(version) } };
 }
 
-t.test('the requests of a reflector', async (t) => {
+t.test('the reflector sends the requests of a list and a watch', async (t) => {
   const world = new FakeWorld({ contentType: '' });
   const services = await world.request('services', 1);
   t.equal(services.path, '/api/v1/services');
@@ -42,7 +42,7 @@ t.test('the requests of a reflector', async (t) => {
   t.ok([services, slices, node].every(({ aborted }) => aborted));
 });
 
-t.test('the encoding is what the configuration says', async (t) => {
+t.test('the reflector uses the configured encoding', async (t) => {
   for (const [contentType, acceptContentTypes, accept] of [
     ['application/json', '', 'application/json, */*'],
     ['application/vnd.kubernetes.protobuf', 'application/json', 'application/json'],
@@ -53,34 +53,37 @@ t.test('the encoding is what the configuration says', async (t) => {
   }
 });
 
-t.test('readiness: Services and slices at their sync, the Node and ServiceCIDRs after one attempt', async (t) => {
-  const world = new FakeWorld();
-  const completed = (): readonly number[] =>
-    ['services', 'endpointslices', 'nodes', 'servicecidrs'].map(
-      (name) => world.writer.source(`kubernetes ${name}`).completed,
-    );
-  (await world.request('services', 1)).fail({ code: 503, reason: '', message: 'starting' });
-  (await world.request('servicecidrs', 1)).fail({ code: 403, reason: 'Forbidden', message: 'no' });
-  await settle();
-  t.same(completed(), [0, 0, 0, 1]);
-  (await world.request('nodes', 1)).refuse();
-  const slices = (await world.request('endpointslices', 1)).open();
-  slices.event('ADDED', at(sliceObject('web-1', 'web', ['10.0.0.1']), 3));
-  await settle();
-  t.same(completed(), [0, 0, 1, 1]);
-  slices.bookmark(SLICE_TYPE, '4', true);
-  await world.advance(800);
-  (await world.request('services', 2)).open().bookmark(SERVICE_TYPE, '4', true);
-  await settle();
-  t.same(completed(), [1, 1, 1, 1]);
-  t.match(world.status('nodes'), { synced: false, failures: { unavailable: 1 } });
-  t.match(world.status('servicecidrs'), { synced: false, failures: { forbidden: 1 } });
-  t.match(world.status('endpointslices'), { synced: true, objects: 1, events: { ADDED: 1, BOOKMARK: 1 } });
-  await world.running.stop();
-  t.same(completed(), [1, 1, 1, 1], 'once each');
-});
+t.test(
+  'the reflectors are ready: Services and slices when synced, Node and ServiceCIDRs after one attempt',
+  async (t) => {
+    const world = new FakeWorld();
+    const completed = (): readonly number[] =>
+      ['services', 'endpointslices', 'nodes', 'servicecidrs'].map(
+        (name) => world.writer.source(`kubernetes ${name}`).completed,
+      );
+    (await world.request('services', 1)).fail({ code: 503, reason: '', message: 'starting' });
+    (await world.request('servicecidrs', 1)).fail({ code: 403, reason: 'Forbidden', message: 'no' });
+    await settle();
+    t.same(completed(), [0, 0, 0, 1]);
+    (await world.request('nodes', 1)).refuse();
+    const slices = (await world.request('endpointslices', 1)).open();
+    slices.event('ADDED', at(sliceObject('web-1', 'web', ['10.0.0.1']), 3));
+    await settle();
+    t.same(completed(), [0, 0, 1, 1]);
+    slices.bookmark(SLICE_TYPE, '4', true);
+    await world.advance(800);
+    (await world.request('services', 2)).open().bookmark(SERVICE_TYPE, '4', true);
+    await settle();
+    t.same(completed(), [1, 1, 1, 1]);
+    t.match(world.status('nodes'), { synced: false, failures: { unavailable: 1 } });
+    t.match(world.status('servicecidrs'), { synced: false, failures: { forbidden: 1 } });
+    t.match(world.status('endpointslices'), { synced: true, objects: 1, events: { ADDED: 1, BOOKMARK: 1 } });
+    await world.running.stop();
+    t.same(completed(), [1, 1, 1, 1], 'once each');
+  },
+);
 
-t.test('a required Node is waited for', async (t) => {
+t.test('the reflector waits for a required Node', async (t) => {
   const world = new FakeWorld({ nodeRequired: true });
   const nodes = world.writer.source('kubernetes nodes');
   (await world.request('servicecidrs', 1)).list('ServiceCIDR', '5', []);
@@ -100,7 +103,7 @@ t.test('a required Node is waited for', async (t) => {
   await world.running.stop();
 });
 
-t.test('a server that refuses to stream lists is asked for a list, and that is remembered', async (t) => {
+t.test('a server that refuses streaming lists is asked for a list, which is remembered', async (t) => {
   const refusals: readonly ((world: FakeWorld) => Promise<void>)[] = [
     async (world) => {
       (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'Forbidden' });
@@ -144,7 +147,7 @@ t.test('a server that refuses to stream lists is asked for a list, and that is r
   }
 });
 
-t.test('a list that a server cuts into pages though unasked', async (t) => {
+t.test('the reflector reads a list in pages that it did not ask for', async (t) => {
   const world = new FakeWorld();
   (await world.request('services', 1)).fail({ code: 400, reason: 'BadRequest', message: 'no' });
   const page = (items: readonly ApiObject[], token: string): string =>
@@ -160,7 +163,7 @@ t.test('a list that a server cuts into pages though unasked', async (t) => {
   await world.running.stop();
 });
 
-t.test('events: one commit for what comes together; other labels make an object go and come', async (t) => {
+t.test('events that arrive together are one commit, and changed labels hide and show an object', async (t) => {
   const world = new FakeWorld();
   const watch = await world.syncServices(10, []);
   const events = [
@@ -182,7 +185,7 @@ t.test('events: one commit for what comes together; other labels make an object 
   await world.running.stop();
 });
 
-t.test('objects that are deleted during the initial events', async (t) => {
+t.test('objects deleted during the initial events are gone afterwards', async (t) => {
   const world = new FakeWorld();
   const watch = (await world.request('services', 1)).open();
   watch.event('ADDED', serviceAt('a', 1)).event('ADDED', serviceAt('b', 2)).event('DELETED', serviceAt('a', 3));
@@ -193,7 +196,7 @@ t.test('objects that are deleted during the initial events', async (t) => {
   await world.running.stop();
 });
 
-t.test('five idle minutes: three connections, and not one request', async (t) => {
+t.test('five idle minutes: three watches, and no further request', async (t) => {
   const world = new FakeWorld();
   (await world.request('servicecidrs', 1)).list('ServiceCIDR', '5', [
     at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2),
@@ -217,7 +220,7 @@ t.test('five idle minutes: three connections, and not one request', async (t) =>
   t.equal(world.clock.waiting, 0);
 });
 
-t.test('ServiceCIDRs are listed again after configSyncPeriod, when the watch of the Node turns', async (t) => {
+t.test('ServiceCIDRs are listed again after configSyncPeriod, when the watch of the Node restarts', async (t) => {
   const world = new FakeWorld({ configSyncPeriodMs: 400_000 });
   const cidrs = world.writer.source('kubernetes servicecidrs');
   const cidr = at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2);
@@ -241,24 +244,21 @@ t.test('ServiceCIDRs are listed again after configSyncPeriod, when the watch of 
   await world.running.stop();
 });
 
-t.test(
-  'ServiceCIDRs that no server answered for are asked for again soon, not at the end of a usual watch',
-  async (t) => {
-    const world = new FakeWorld();
-    (await world.request('servicecidrs', 1)).fail({ code: 503, reason: 'ServiceUnavailable', message: 'starting' });
-    const watch = await world.request('nodes', 1);
-    const seconds = Number(watch.query['timeoutSeconds']);
-    t.ok(seconds >= 1 && seconds <= 2, `a watch of ${seconds} s`);
-    watch.open().bookmark(NODE_TYPE, '10', true).end();
-    await world.advance(2000);
-    const cidr = at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2);
-    (await world.request('servicecidrs', 2)).list('ServiceCIDR', '5', [cidr]);
-    t.ok(Number((await world.request('nodes', 2)).query['timeoutSeconds']) >= 300, 'then as ever');
-    await world.running.stop();
-  },
-);
+t.test('ServiceCIDRs that no server answered for are requested again soon', async (t) => {
+  const world = new FakeWorld();
+  (await world.request('servicecidrs', 1)).fail({ code: 503, reason: 'ServiceUnavailable', message: 'starting' });
+  const watch = await world.request('nodes', 1);
+  const seconds = Number(watch.query['timeoutSeconds']);
+  t.ok(seconds >= 1 && seconds <= 2, `a watch of ${seconds} s`);
+  watch.open().bookmark(NODE_TYPE, '10', true).end();
+  await world.advance(2000);
+  const cidr = at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2);
+  (await world.request('servicecidrs', 2)).list('ServiceCIDR', '5', [cidr]);
+  t.ok(Number((await world.request('nodes', 2)).query['timeoutSeconds']) >= 300, 'then as ever');
+  await world.running.stop();
+});
 
-t.test('a server without ServiceCIDRs', async (t) => {
+t.test('a server without ServiceCIDRs is accepted', async (t) => {
   const world = new FakeWorld();
   (await world.request('servicecidrs', 1)).fail({ code: 404, reason: 'NotFound', message: 'no such resource' });
   const watch = (await world.request('nodes', 1)).open().bookmark(NODE_TYPE, '10', true);
@@ -276,7 +276,7 @@ t.test('a server without ServiceCIDRs', async (t) => {
   await world.running.stop();
 });
 
-t.test('an object that cannot be read in a list: kept, and everything read anew after configSyncPeriod', async (t) => {
+t.test('an unreadable object in a list is kept, and everything is listed again after configSyncPeriod', async (t) => {
   const world = new FakeWorld({ configSyncPeriodMs: 200_000, contentType: '' });
   const first = (await world.request('services', 1)).open('application/vnd.kubernetes.protobuf');
   const end = {

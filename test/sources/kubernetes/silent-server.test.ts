@@ -23,7 +23,7 @@ function cut(ports: readonly number[]): void {
   execFileSync('nft', ['-f', '-'], { input });
 }
 
-t.test('a watch on a connection that dies silently ends after eight seconds, one that is idle goes on', async (t) => {
+t.test('a watch on a dead connection ends after eight seconds, and an idle one goes on', async (t) => {
   const answers: ServerResponse[] = [];
   const server = createServer((_request, response) => {
     answers.push(response);

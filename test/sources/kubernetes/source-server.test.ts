@@ -28,7 +28,7 @@ function recorded(): readonly ApiObject[] {
 
 const SERVICES = resourceOfKind('Service');
 
-t.test('another source in its place: what is the same stays untouched, and what is gone goes', async (t) => {
+t.test('a change of the API server keeps equal objects and removes missing ones', async (t) => {
   const world = new LiveWorld({ bookmarkMs: 50 });
   t.teardown(() => world.stop());
   world.server.put(...recorded(), nodeObject('node-2'), serviceCIDRObject('kubernetes', ['10.96.0.0/12']));
@@ -54,7 +54,7 @@ t.test('another source in its place: what is the same stays untouched, and what 
   t.equal(world.store.snapshot.node('node-2'), undefined);
 });
 
-t.test('either encoding, streamed or listed: the same state', async (t) => {
+t.test('both encodings, streamed or listed, give the same state', async (t) => {
   for (const contentType of ['application/json', 'application/vnd.kubernetes.protobuf']) {
     for (const watchList of ['yes', 'invalid', 'errorEvent', 'ignored'] as const) {
       const world = new LiveWorld({ watchList, bookmarkMs: 50 });
@@ -89,7 +89,7 @@ function named(object: ApiObject, name: string): boolean {
   return (object['metadata'] as ApiObject)['name'] === name;
 }
 
-t.test('labels of another proxy come and go', async (t) => {
+t.test('objects with the label of another proxy come and go', async (t) => {
   const world = new LiveWorld();
   world.server.put(serviceObject('web'));
   await world.start();
@@ -103,7 +103,7 @@ t.test('labels of another proxy come and go', async (t) => {
   await world.stop();
 });
 
-t.test('by the default configuration no change is held back', async (t) => {
+t.test('with the default configuration no change is delayed', async (t) => {
   const world = new LiveWorld();
   const { minSyncPeriod, syncPeriod } = fromFile('').config;
   // It stands still: what waits for a time never runs.
@@ -136,7 +136,7 @@ t.test('by the default configuration no change is held back', async (t) => {
   await world.stop();
 });
 
-t.test('breaks of every kind remove nothing, and are over without help', async (t) => {
+t.test('connection failures of every kind remove nothing, and are recovered from', async (t) => {
   const world = new LiveWorld();
   let removed = 0;
   world.server.put(serviceObject('web'), sliceObject('web-1', 'web', ['10.0.0.1']), nodeObject('node-1'));
@@ -217,7 +217,7 @@ t.test('breaks of every kind remove nothing, and are over without help', async (
   await world.stop();
 });
 
-t.test('a restart of the server, longer or shorter, with the objects gone meanwhile really gone', async (t) => {
+t.test('a restart of the server, short or long, removes the objects that are gone', async (t) => {
   const world = new LiveWorld();
   world.server.put(serviceObject('a'), serviceObject('b'));
   await world.start();
@@ -243,7 +243,7 @@ t.test('a restart of the server, longer or shorter, with the objects gone meanwh
   await world.stop();
 });
 
-t.test('a server restored from a backup', async (t) => {
+t.test('a server that is restored from a backup is followed', async (t) => {
   for (const watchList of ['yes', 'invalid'] as const) {
     const world = new LiveWorld({ watchList });
     world.server.put(serviceObject('a'));
@@ -269,7 +269,7 @@ t.test('a server restored from a backup', async (t) => {
   }
 });
 
-t.test('credentials that are not accepted any more', async (t) => {
+t.test('rejected credentials keep the state until they work again', async (t) => {
   const world = new LiveWorld();
   world.server.put(serviceObject('a'));
   await world.start();
@@ -284,7 +284,7 @@ t.test('credentials that are not accepted any more', async (t) => {
   await world.stop();
 });
 
-t.test('a slow connection', async (t) => {
+t.test('a slow connection delivers the whole state', async (t) => {
   const world = new LiveWorld();
   world.server.put(...recorded());
   world.server.faults.add({ fault: { type: 'slow', bytes: 100 } });
@@ -294,7 +294,7 @@ t.test('a slow connection', async (t) => {
   await world.stop();
 });
 
-t.test('a list too old to go on with, in pages', async (t) => {
+t.test('a list that the server divides into pages is read in full', async (t) => {
   const world = new LiveWorld({ watchList: 'invalid' });
   for (let number = 0; number < 1200; number++) world.server.put(serviceObject(`s-${number}`));
   world.server.pageAnyway = 500;
@@ -311,7 +311,7 @@ t.test('a list too old to go on with, in pages', async (t) => {
   await world.stop();
 });
 
-t.test('slices that name no Service', async (t) => {
+t.test('slices without a Service name are ignored', async (t) => {
   for (const watchList of ['yes', 'invalid'] as const) {
     const world = new LiveWorld({ watchList });
     const strange = (name: string): ApiObject =>

@@ -13,7 +13,7 @@ import { Authority } from '../../support/certificates.js';
 import { connect } from './connect.js';
 import { LiveWorld, until } from './live-world.js';
 
-t.test('over TLS with a client certificate, through our own transport', async (t) => {
+t.test('the sources work over TLS with a client certificate', async (t) => {
   const authority = new Authority();
   t.teardown(() => {
     authority.remove();
@@ -47,7 +47,7 @@ t.test('over TLS with a client certificate, through our own transport', async (t
   await world.stop();
 });
 
-t.test('an outage with compaction, at the pace of the product', async (t) => {
+t.test('the sources recover from an outage with compaction, at production timing', async (t) => {
   const world = new LiveWorld();
   world.server.put(serviceObject('a'));
   await world.server.start();
@@ -75,7 +75,7 @@ t.test('an outage with compaction, at the pace of the product', async (t) => {
   await world.stop();
 });
 
-t.test('a server process that says nothing any more', async (t) => {
+t.test('the sources detect a server process that is stopped', async (t) => {
   const script = fileURLToPath(new URL('../../support/api-server/main.js', import.meta.url));
   const server = spawn(process.execPath, [script, '--cluster', '3,2,1'], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.teardown(() => server.kill('SIGKILL'));
@@ -97,7 +97,7 @@ t.test('a server process that says nothing any more', async (t) => {
   await world.stop();
 });
 
-t.test('500 events a second', async (t) => {
+t.test('500 events a second are processed', async (t) => {
   const world = new LiveWorld();
   const services = 100;
   for (const object of clusterObjects({ services, endpoints: 10, nodes: 50 })) world.server.put(object);

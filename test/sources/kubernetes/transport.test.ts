@@ -56,7 +56,7 @@ async function openBare(t: Test, serve: (socket: Socket) => void): Promise<strin
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-t.test('paths, queries and response heads', async (t) => {
+t.test('the transport sends paths and queries, and reads response heads', async (t) => {
   const { server, connection } = await open(t, {}, '/k8s/cluster/');
   server.handler = (_, response) => {
     response.writeHead(429, { 'Content-Type': 'Application/JSON; charset=utf-8;stream=watch', 'Retry-After': '7' });
@@ -91,7 +91,7 @@ t.test('paths, queries and response heads', async (t) => {
   }
 });
 
-t.test('post', async (t) => {
+t.test('the transport sends POST', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (request, response) => {
     request.setEncoding('utf8');
@@ -104,7 +104,7 @@ t.test('post', async (t) => {
   await t.rejects(connection.post('/events', '{}', { signal }), { code: 'broken', message: /longer than/ });
 });
 
-t.test('connections are used again, one for each request at a time', async (t) => {
+t.test('connections are reused, one for each concurrent request', async (t) => {
   const { server, connection } = await open(t);
   for (let round = 0; round < 4; round++) await fetchText(connection);
   t.same([...new Set(server.seen.map((seen) => seen.connection))], [1]);
@@ -122,7 +122,7 @@ t.test('connections are used again, one for each request at a time', async (t) =
   t.equal(new Set(server.seen.map((seen) => seen.connection)).size, 3);
 });
 
-t.test('TCP asks for a sign of life after 30 seconds', async (t) => {
+t.test('TCP keepalive starts after 30 seconds', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (_, response) => response.write('begun');
   const { body } = await get(connection);
@@ -133,19 +133,19 @@ t.test('TCP asks for a sign of life after 30 seconds', async (t) => {
   body.destroy();
 });
 
-t.test('a coding nobody asked for', async (t) => {
+t.test('an unexpected content encoding is an error', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (_, response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }).end('x');
   await t.rejects(get(connection), { code: 'broken', message: /content coding gzip/ });
 });
 
-t.test('a protocol nobody asked for', async (t) => {
+t.test('an unexpected protocol upgrade is an error', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (_, response) => response.writeHead(101, { Connection: 'Upgrade', Upgrade: 'other' }).end();
   await t.rejects(get(connection), { code: 'broken', message: /answered 101/ });
 });
 
-t.test('a connection the server closed while idle', async (t) => {
+t.test('a connection that the server closed while idle is replaced', async (t) => {
   const { server, connection } = await open(t);
   let answers = 0;
   server.handler = (request, response) => {
@@ -176,7 +176,7 @@ t.test('a connection the server closed while idle', async (t) => {
   await t.rejects(connection.post('/events', '{}', { signal }), { code: 'broken' }, 'an event is never sent twice');
 });
 
-t.test('an abort closes the socket, whatever is going on', async (t) => {
+t.test('an abort closes the socket in every state', async (t) => {
   const { server, connection } = await open(t);
   const reason = new Error('enough');
   const settled = async (): Promise<void> => {
@@ -213,7 +213,7 @@ t.test('an abort closes the socket, whatever is going on', async (t) => {
   await settled();
 });
 
-t.test('an abort while connecting', async (t) => {
+t.test('an abort while connecting closes the socket', async (t) => {
   const master = (await openBare(t, () => undefined)).replace('http', 'https');
   const connection = await connectBy(t, { master });
   const controller = new AbortController();
@@ -223,7 +223,7 @@ t.test('an abort while connecting', async (t) => {
   await t.rejects(request, { message: 'enough' });
 });
 
-t.test('silence before the headers', async (t) => {
+t.test('silence before the response head is a timeout', async (t) => {
   const { server, connection } = await open(t);
   server.handler = () => undefined;
   await t.rejects(get(connection, { headerTimeoutMs: 50 }), { code: 'timeout', message: /no answer within 0\.05 s/ });
@@ -239,7 +239,7 @@ t.test('silence before the headers', async (t) => {
   t.same(await late(100), ['late'], 'a body may take its time');
 });
 
-t.test('connections that break', async (t) => {
+t.test('broken connections are errors', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (request, response) => {
     response.write('begun');
@@ -263,7 +263,7 @@ t.test('connections that break', async (t) => {
   await t.rejects(get(unknown), { code: 'connect', message: /name\.invalid/ });
 });
 
-t.test('a body that nobody reads', async (t) => {
+t.test('an unread body gets the error of its broken connection', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (request, response) => {
     response.write('begun');
@@ -300,7 +300,7 @@ t.test('back pressure reaches the server', async (t) => {
   t.equal(received, total);
 });
 
-t.test('close', async (t) => {
+t.test('close() ends all connections', async (t) => {
   const { server, connection } = await open(t);
   server.handler = (_, response) => response.write('begun');
   const { body } = await get(connection);
@@ -336,7 +336,7 @@ t.test('the observer is notified of requests and connections', async (t) => {
   ]);
 });
 
-t.test('rate limit', async (t) => {
+t.test('the rate limit delays requests', async (t) => {
   let now = 0;
   const { signal } = new AbortController();
   const limit = new RateLimit(100, 3, () => now);
@@ -363,7 +363,7 @@ t.test('rate limit', async (t) => {
   for (let i = 0; i < 100; i++) t.equal(await unlimited.take(signal), 0);
 });
 
-t.test('user agent', (t) => {
+t.test('the user agent is sent', (t) => {
   t.match(
     userAgent('v1.36.2', '0.1.0'),
     /^kube-proxy\/v1\.36\.2 \((linux|windows|darwin)\/(amd64|arm64|\w+)\) pointsman\/0\.1\.0$/,
@@ -371,7 +371,7 @@ t.test('user agent', (t) => {
   t.end();
 });
 
-t.test('the cost of importing the transport', (t) => {
+t.test('importing the transport is cheap', (t) => {
   const module = new URL('../../../src/sources/kubernetes/connect/transport.js', import.meta.url).href;
   const script = `
     await Promise.all(['http', 'https', 'tls', 'child_process', 'fs/promises'].map((name) => import('node:' + name)));
@@ -384,7 +384,7 @@ t.test('the cost of importing the transport', (t) => {
   t.end();
 });
 
-t.test('a request whose turn comes in months waits, and does not go at once', async (t) => {
+t.test('a request that is due in months waits', async (t) => {
   const limit = new RateLimit(1e-9, 1, () => 0);
   const controller = new AbortController();
   await limit.take(controller.signal);
