@@ -1,8 +1,9 @@
-// How the documentation is written: what can be counted. Budgets only fall; a text that needs more is written in other words.
+// How the documentation, and the texts in code that users see, are written: what can be counted. Budgets only fall; a text that needs more is written in other words.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import ts from 'typescript';
 import { projectFile } from './support/lab/agent.js';
 
 const ROOT = projectFile('.');
@@ -26,11 +27,19 @@ const TERMS: Readonly<Record<string, RegExp>> = {
   'load balancer, not balancer': /(?<!\bload[ -])(?<!^\s*)\bbalancers?\b/gi,
 };
 
+/** Of texts in code: a program does not speak, it reports. */
+const SPEECH: Readonly<Record<string, RegExp>> = {
+  'quarantined, not aside': /\baside\b/gi,
+  'reports or receives, not says, tells or hears': /\b(?:says?|said|tells?|told|heard|hears)\b/gi,
+};
+
 const BUDGET = {
   cells: 65,
   lines: 0,
   terms: 0,
   sentences: 0,
+  textTerms: 0,
+  textSentences: 0,
 };
 
 /** Begins that refer to a title before, or to nothing, or are a clause: a failure is read alone in a log. */
@@ -116,13 +125,9 @@ t.test('Sentences have at most 25 words', (t) => {
     }
   }
   const found = paragraphs.flatMap(({ at, text }) =>
-    text
-      .replaceAll(/`[^`]*`/g, 'code')
-      .replaceAll(/\]\([^)]*\)/g, ']')
-      .split(/(?<=[.:;?!])\s+/)
-      .map((sentence) => sentence.split(/\s+/).length)
-      .filter((words) => words > WORDS)
-      .map((words) => `${at}: ${words} words`),
+    longSentences(text.replaceAll(/`[^`]*`/g, 'code').replaceAll(/\]\([^)]*\)/g, ']')).map(
+      (words) => `${at}: ${words} words`,
+    ),
   );
   holds(t, found, BUDGET.sentences);
   t.end();
@@ -141,6 +146,73 @@ t.test('Cells of tables have at most 30 words', (t) => {
         .map((words) => `${at}: ${words} words`),
     );
   holds(t, found, BUDGET.cells);
+  t.end();
+});
+
+/** How many words each sentence has that has too many. */
+function longSentences(text: string): readonly number[] {
+  return text
+    .split(/(?<=[.:;?!])\s+/)
+    .map((sentence) => sentence.split(/\s+/).length)
+    .filter((words) => words > WORDS);
+}
+
+/** A literal or a template, or several that are added up; what is filled in counts as a word. Undefined: something else. */
+function textOf(node: ts.Node): string | undefined {
+  if (ts.isStringLiteralLike(node) || ts.isJsxText(node)) return node.text;
+  if (ts.isParenthesizedExpression(node)) return textOf(node.expression);
+  if (ts.isTemplateExpression(node)) {
+    const spans = node.templateSpans.map(
+      ({ expression, literal }) => `${textOf(expression) ?? 'value'}${literal.text}`,
+    );
+    return `${node.head.text}${spans.join('')}`;
+  }
+  if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.PlusToken) return undefined;
+  const [left, right] = [textOf(node.left), textOf(node.right)];
+  return left === undefined && right === undefined ? undefined : `${left ?? 'value'}${right ?? 'value'}`;
+}
+
+/** Texts in the code of the product: literals and templates with a space between words, which leaves out names and keys. */
+function codeTexts(): readonly Line[] {
+  const files = execFileSync('find', ['src', 'packages', '-name', '*.ts', '-o', '-name', '*.tsx'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter((path) => /^(?:src|packages\/[^/]+\/(?:src|browser))\//.test(path) && !path.includes('/node_modules/'));
+  return files.sort().flatMap((file) => {
+    const source = ts.createSourceFile(file, readFileSync(join(ROOT, file), 'utf8'), ts.ScriptTarget.Latest, true);
+    const found: Line[] = [];
+    const visit = (node: ts.Node, isInText: boolean): void => {
+      const text = textOf(node);
+      if (!isInText && text !== undefined && /\S\s+\S/.test(text)) {
+        const { line } = source.getLineAndCharacterOfPosition(node.getStart());
+        found.push({ at: `${file}:${line + 1}`, text });
+      }
+      ts.forEachChild(node, (child) => {
+        visit(child, text !== undefined && textOf(child) !== undefined);
+      });
+    };
+    visit(source, false);
+    return found;
+  });
+}
+
+t.test('Texts in code use the terms of the field, in sentences of at most 25 words', (t) => {
+  const texts = codeTexts();
+  t.ok(texts.length > 2000, `${texts.length} texts`);
+  const terms = texts.flatMap(({ at, text }) =>
+    Object.entries({ ...TERMS, ...SPEECH }).flatMap(([rule, term]) =>
+      (text.match(term) ?? []).map((word) => `${at}: ${word} (${rule})`),
+    ),
+  );
+  holds(t, terms, BUDGET.textTerms);
+  const sentences = texts.flatMap(({ at, text }) =>
+    longSentences(text.replaceAll(/`[^`]*`/g, 'code').replaceAll(/\n\s*/g, '. ')).map(
+      (words) => `${at}: ${words} words`,
+    ),
+  );
+  holds(t, sentences, BUDGET.textSentences);
   t.end();
 });
 

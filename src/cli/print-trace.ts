@@ -110,8 +110,5 @@ function printComparison({ explanation, agrees, unexplained }: TracedAndExplaine
   if (explanation === null) return [`did not answer: ${unexplained ?? ''}`];
   const { observations } = explanation;
   const head = printHead(explanation);
-  return [
-    agrees === true ? `says the same: ${head}` : `says OTHERWISE: ${head}`,
-    ...observations.flatMap(printObservation),
-  ];
+  return [agrees === true ? `agrees: ${head}` : `DISAGREES: ${head}`, ...observations.flatMap(printObservation)];
 }

@@ -349,7 +349,7 @@ function agreesWith({ verdict }: ExplainedPacket, error: string | null): boolean
 function reasonsOf({ verdict, kernel, observations }: ExplainedPacket): readonly string[] {
   return [
     verdict.type === 'forward' ? '' : `explain: ${verdict.type}${'because' in verdict ? `, ${verdict.because}` : ''}`,
-    kernel.agrees === false ? 'explain: the kernel does not hold what the plan says' : '',
+    kernel.agrees === false ? 'explain: the kernel differs from the plan' : '',
     ...observations.filter(({ severity }) => severity === 'warning').map(({ text, remedy }) => `${text} (${remedy})`),
   ];
 }
@@ -357,7 +357,7 @@ function reasonsOf({ verdict, kernel, observations }: ExplainedPacket): readonly
 const ERRORS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'nothing came back',
   ECONNREFUSED: 'refused',
-  EHOSTUNREACH: 'no route to the host, says an ICMP message or this node',
+  EHOSTUNREACH: 'no route to the host, by an ICMP message or this node',
   ENETUNREACH: 'no route',
 };
 

@@ -45,7 +45,7 @@ export async function becomeSoleProxy(
   for (let attempt = 0; ; attempt++) {
     if (claim?.type !== 'held') claim = await claimed(config, machine);
     if (claim === null) return { release: RELEASED };
-    if (claim.type === 'unknown') log.warn('cannot tell whether another proxy runs here', { because: claim.why });
+    if (claim.type === 'unknown') log.warn('unknown whether another proxy runs here', { because: claim.why });
     const other = claim.type === 'taken' ? claim.who : await answering(config);
     const release = claim.type === 'held' ? claim.release : RELEASED;
     if (other === null) return { release };

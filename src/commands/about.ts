@@ -5,7 +5,7 @@ const PRINTED = { 0: 'it is printed', 1: null, 2: 'there is no such command' } a
 /** Commands about commands. */
 export const HELP: CommandSpec = {
   name: 'help',
-  summary: 'print what a command is for, with examples and flags',
+  summary: 'print the help of a command, with examples and flags',
   operands: '[COMMAND]',
   about: [],
   examples: [
@@ -20,7 +20,7 @@ export const HELP: CommandSpec = {
 
 export const COMPLETION: CommandSpec = {
   name: 'completion',
-  summary: 'print what completes command lines in a shell',
+  summary: 'print a completion script for a shell',
   operands: 'bash|zsh|fish',
   words: ['bash', 'zsh', 'fish'],
   about: [],
@@ -38,14 +38,14 @@ export const MAN: CommandSpec = {
   name: 'man',
   summary: 'print a man page, or the command reference',
   operands: '[COMMAND]',
-  about: ['Of the proxy itself without a command.'],
+  about: ['Without a command: the page of the proxy itself.'],
   examples: [
     { line: 'pointsman man explain | man -l -', says: 'read one' },
     { line: 'pointsman man --all /usr/local/share/man/man1', says: 'write all of them into a folder' },
     { line: 'pointsman man -o markdown', says: 'all commands as one page' },
   ],
   flags: [
-    { name: 'output', short: 'o', type: 'string', value: 'man|markdown', help: 'how to print', initial: 'man' },
+    { name: 'output', short: 'o', type: 'string', value: 'man|markdown', help: 'output format', initial: 'man' },
     { name: 'all', type: 'string', value: 'directory', help: 'write the pages of all commands there', initial: '' },
   ],
   proxyFlags: null,

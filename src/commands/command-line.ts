@@ -12,7 +12,7 @@ const OUTPUT = {
   short: 'o',
   type: 'string',
   value: 'text|json|yaml',
-  help: 'how to print',
+  help: 'output format',
   initial: 'text',
 } as const;
 
@@ -25,17 +25,17 @@ const TESTED = { ...OUTPUT, value: 'table|json|yaml|junit', initial: 'table' } a
 const SECONDS = {
   name: 'seconds',
   type: 'int32',
-  help: 'how long an answer is waited for, 1 to 60',
+  help: 'timeout of an answer, 1 to 60',
   initial: '2',
 } as const;
 
 const TOP_OUTPUT = { ...OUTPUT, value: 'table|json|yaml', initial: 'table' } as const;
-const INTERVAL = { ...SECONDS, help: 'time between two looks, 1 to 60' } as const;
+const INTERVAL = { ...SECONDS, help: 'refresh interval, 1 to 60' } as const;
 
 const COUNT = {
   name: 'count',
   type: 'int32',
-  help: 'how many tables are printed; 0: until it is interrupted',
+  help: 'number of tables to print; 0: until interrupted',
   initial: '0',
 } as const;
 
@@ -43,14 +43,14 @@ const SORT = {
   name: 'sort',
   type: 'string',
   value: 'connections|bytes|refused',
-  help: 'what comes first',
+  help: 'sort order',
   initial: 'connections',
 } as const;
 
 const ENDPOINTS = {
   name: 'endpoints',
   type: 'bool',
-  help: 'endpoints, too; the process has to count them (--service-telemetry-endpoints)',
+  help: 'include endpoints, which the process must count (--service-telemetry-endpoints)',
   initial: 'false',
 } as const;
 
@@ -58,21 +58,21 @@ const FILE = {
   name: 'file',
   type: 'string',
   value: 'file',
-  help: 'what is written, not over a file that is there; empty: named after the node and the time, in this folder',
+  help: 'output file, which must not exist; empty: named after node and time, in this folder',
   initial: '',
 } as const;
 
 const PROBLEMS = {
   name: 'problems',
   type: 'bool',
-  help: 'only those with something to look at',
+  help: 'only those with problems',
   initial: 'false',
 } as const;
 
 const LIMIT = {
   name: 'limit',
   type: 'int32',
-  help: 'how many are listed; 0: all',
+  help: 'number of rows; 0: all',
   initial: '500',
 } as const;
 
@@ -82,7 +82,7 @@ const WATCH = {
   name: 'watch',
   short: 'w',
   type: 'bool',
-  help: 'print again every two seconds, until it is interrupted',
+  help: 'print again every two seconds, until interrupted',
   initial: 'false',
 } as const;
 
@@ -91,7 +91,7 @@ const NODE = [
     name: 'node',
     type: 'string',
     value: 'name',
-    help: 'ask the proxy of that node, through the API server of --kubeconfig; empty: the one of this machine',
+    help: 'ask the proxy of that node, through the API server of --kubeconfig; empty: that of this machine',
     initial: '',
   },
   {
@@ -124,7 +124,7 @@ const OF_CLUSTER = [
     name: 'kubeconfig',
     type: 'string',
     value: 'file',
-    help: 'with --node or --all: the cluster; empty: as kubectl finds it',
+    help: 'with --node or --all: kubeconfig; empty: as kubectl finds it',
     initial: '',
   },
   {
@@ -146,14 +146,14 @@ const FROM = {
 } as const;
 
 const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: any sender`, initial: '' } as const;
-const TRACED_SECONDS = { ...SECONDS, help: 'how long connections are waited for, 1 to 60', initial: '30' } as const;
-const TRACED_COUNT = { ...COUNT, help: 'how many connections are followed, 1 to 100', initial: '1' } as const;
+const TRACED_SECONDS = { ...SECONDS, help: 'how long to wait for connections, 1 to 60', initial: '30' } as const;
+const TRACED_COUNT = { ...COUNT, help: 'number of connections to follow, 1 to 100', initial: '1' } as const;
 
 const LISTEN = {
   name: 'listen',
   type: 'string',
   value: 'IP:port',
-  help: 'where the page is served, an address of loopback; port 0: one that is free',
+  help: 'loopback address of the page; port 0: any free one',
   initial: '127.0.0.1:0',
 } as const;
 
@@ -161,7 +161,7 @@ const HEAP_SNAPSHOT = {
   name: 'heap-snapshot',
   type: 'string',
   value: 'file',
-  help: "write a snapshot of the process's memory, which holds every credential, to a new file; the process stands still meanwhile",
+  help: "write a snapshot of the process's memory, which holds every credential, to a new file; pauses the process",
   initial: '',
 } as const;
 

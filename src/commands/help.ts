@@ -44,7 +44,7 @@ export function printOverview(commands: readonly CommandSpec[]): string {
     '',
     'Examples:',
     ...printExample('pointsman status', 'how the running proxy is doing'),
-    ...printExample('pointsman explain 10.96.0.1:443', 'what becomes of a packet, and why'),
+    ...printExample('pointsman explain 10.96.0.1:443', 'what happens to a packet, and why'),
     ...printExample('pointsman --config config.conf', 'run the proxy'),
     '',
     'Commands:',

@@ -5,10 +5,10 @@ const LISTEN = '127.0.0.1:0';
 
 export const NODES: CommandSpec = {
   name: 'nodes',
-  summary: 'ask the proxies of all nodes through the API server, and say what is wrong where',
+  summary: 'ask the proxies of all nodes through the API server, and report problems',
   operands: '[NODE…]',
   about: [
-    'Says which nodes lag, which differ from what the API server holds, which give no answer and why, and which Services are quarantined, cannot be planned or are in conflict, and where.',
+    'Lists nodes that lag, differ from the API server or do not answer, with the reason. Lists Services that are quarantined, cannot be planned or are in conflict, with their nodes.',
   ],
   examples: [
     { line: 'pointsman nodes', says: 'nodes with something to report' },
@@ -22,7 +22,7 @@ export const NODES: CommandSpec = {
       short: 'o',
       type: 'string',
       value: 'table|wide|json|yaml',
-      help: 'how to print',
+      help: 'output format',
       initial: 'table',
     },
     { name: 'all', short: 'a', type: 'bool', help: 'print nodes that are in step as well', initial: 'false' },
@@ -30,23 +30,23 @@ export const NODES: CommandSpec = {
       name: 'watch',
       short: 'w',
       type: 'bool',
-      help: 'print again every five seconds, until it is interrupted',
+      help: 'print again every five seconds, until interrupted',
       initial: 'false',
     },
     {
       name: 'ui',
       type: 'bool',
-      help: 'serve a page about it to browsers on this machine, until it is interrupted',
+      help: 'serve it as a page to browsers on this machine, until interrupted',
       initial: 'false',
     },
     {
       name: 'listen',
       type: 'string',
       value: 'IP:port',
-      help: 'with --ui: where, an address of loopback',
+      help: 'with --ui: loopback address of the page',
       initial: LISTEN,
     },
-    { name: 'kubeconfig', type: 'string', value: 'file', help: 'the cluster; empty: as kubectl finds it', initial: '' },
+    { name: 'kubeconfig', type: 'string', value: 'file', help: 'kubeconfig; empty: as kubectl finds it', initial: '' },
     {
       name: 'context',
       type: 'string',

@@ -17,7 +17,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
   plan: {
     summary: 'print the forwarding table of this node, one fact a line',
     operands: '',
-    about: ['What manifests and configuration come to. It needs no privileges and reads no kernel.'],
+    about: ['Computed from manifests and configuration. It needs no privileges and does not read the kernel.'],
     examples: [
       { line: 'pointsman plan --config config.conf --manifests objects/', says: 'as text' },
       { line: 'pointsman plan -o json --manifests objects/', says: 'as a list of facts for jq(1)' },
@@ -41,7 +41,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman dump --config config.conf', says: 'all that is programmed' },
       {
         line: 'diff <(pointsman plan …) <(pointsman dump …)',
-        says: 'empty when the kernel holds what the plan says',
+        says: 'empty when the kernel holds the plan',
       },
     ],
     exits: {
@@ -55,8 +55,8 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     operands: '',
     about: [],
     examples: [
-      { line: 'pointsman diff --config config.conf', says: 'by what the API server has' },
-      { line: 'pointsman diff --manifests objects/ -o json', says: 'by manifests, as JSON' },
+      { line: 'pointsman diff --config config.conf', says: 'with the objects of the API server' },
+      { line: 'pointsman diff --manifests objects/ -o json', says: 'with manifests, as JSON' },
     ],
     exits: { 0: 'nothing would change', 1: 'something would', 2: 'unknown' },
   },
@@ -76,20 +76,22 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       'list the Services of the running proxy, or show one: addresses, endpoints, why some are not used, traffic',
     operands: '[NAME|NAMESPACE/NAME|ADDRESS]',
     about: [
-      'What fits several Services is listed: part of a name, an address or port of the Service, an endpoint, the name of a pod.',
-      'A Service has a problem where this node refuses or drops traffic to it from any client, where it is quarantined, cannot be planned or is in conflict, and where a part of its object or of its EndpointSlices is left out.',
+      'A query that matches several Services lists them: part of a name, an address or port of the Service, an endpoint, the name of a pod.',
+      'A Service has a problem if this node refuses or drops traffic to it from any client. So has one that is quarantined, cannot be planned or is in conflict. A part of its object or EndpointSlices that is left out is a problem, too.',
     ],
     examples: [
-      { line: 'pointsman services --problems', says: 'those with something to look at' },
+      { line: 'pointsman services --problems', says: 'those with a problem' },
       { line: 'pointsman services shop/web', says: 'one Service with its endpoints' },
       { line: 'pointsman services 10.96.0.10', says: 'whose address that is' },
     ],
-    exits: { 0: 'it is printed', 1: 'a Service that is shown or listed has a problem, or none fits', 2: NO_ANSWER },
+    exits: { 0: 'it is printed', 1: 'a listed Service has a problem, or none matches', 2: NO_ANSWER },
   },
   explain: {
-    summary: 'say what becomes of a packet, and why',
+    summary: 'show what happens to a packet, and why',
     operands: 'ADDRESS:PORT/PROTOCOL|SERVICE[:PORT]',
-    about: ['The running process answers, or with --manifests these, or with --node the proxy of another node.'],
+    about: [
+      'The running process answers. With --manifests the answer is computed from them; with --node the proxy of that node answers.',
+    ],
     examples: [
       { line: 'pointsman explain 10.96.0.1:443', says: 'from a client outside the cluster' },
       { line: 'pointsman explain --from 10.244.1.11 10.96.0.10:53/UDP', says: 'from a pod' },
@@ -100,17 +102,17 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman explain --node worker-1 192.0.2.3:80', says: 'on another node' },
     ],
     exits: {
-      0: 'the packet is forwarded, and the kernel holds what the plan says',
-      1: 'it is not, or the kernel holds something else, or something stands in its way',
+      0: 'the packet is forwarded, and the kernel holds the plan',
+      1: 'it is not, the kernel differs from the plan, or something is in the way',
       2: NO_ANSWER,
     },
   },
   trace: {
-    summary: 'follow new connections through the rules of this node, and say what became of them',
+    summary: 'follow new connections through the rules of this node, and report the outcome',
     operands: 'ADDRESS:PORT/PROTOCOL|SERVICE[:PORT]',
     about: [
-      "The kernel reports each rule that applies to the first packet of a connection, in all tables, and to its answer. Each connection is compared with what explain says of it. Rules of iptables-legacy and ip_vs are not reported: what they did shows in the packet's addresses.",
-      'It needs root and CAP_NET_ADMIN, and Linux 5.12. It has a table of its own, which the kernel removes when the command ends, also when it is killed. At most 20 packets a second are followed.',
+      'The kernel reports each rule that applies to the first packet of a connection, in all tables, and to its answer. Each connection is compared with the answer of explain. Rules of iptables-legacy and ip_vs are not reported; their effect shows in the addresses of the packet.',
+      'It needs root and CAP_NET_ADMIN, and Linux 5.12. It has a table of its own, which the kernel removes when the command ends or is killed. At most 20 packets a second are followed.',
     ],
     examples: [
       { line: 'pointsman trace shop/web', says: 'the next connection to a Service, from any client' },
@@ -118,17 +120,17 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman trace --from node --count 3 web.shop:http', says: 'three that this node opens' },
     ],
     exits: {
-      0: 'all connections that came were forwarded, as explain says',
-      1: 'one was not, or explain says otherwise',
+      0: 'all connections were forwarded, as explain predicts',
+      1: 'one was not, or explain predicts otherwise',
       2: 'none came, no process answers, packets cannot be traced, or the command line is wrong',
     },
   },
   selftest: {
-    summary: 'send packets to Services as their clients do, and say what became of them',
+    summary: 'send packets to Services as their clients do, and report the answers',
     operands: '[SERVICE…]',
     about: [
-      'From a network namespace of its own, and from this node: cluster IPs, node ports, load balancer addresses and each endpoint, TCP and UDP, both families. Without a Service the running proxy serves one of the test itself for as long as the test lasts, with addresses of 198.18.0.0/15 and 2001:2::/48, and its server tells which source it sees.',
-      'It leaves nothing behind, also when it is killed. Its namespaces need root and CAP_SYS_ADMIN, as in a privileged pod. Without these Services that are named are tried from this node alone, and those of clients outside and of the test itself are not. What could not be tried is listed with the reason.',
+      'Tests cluster IPs, node ports, load balancer addresses and each endpoint: TCP and UDP, both families. It sends from this node and from a network namespace of its own. Without a Service argument, the running proxy serves a test Service meanwhile, with addresses of 198.18.0.0/15 and 2001:2::/48. Its server reports the source it sees.',
+      'It leaves nothing behind, even when killed. Its namespaces need root and CAP_SYS_ADMIN, as in a privileged pod. Without them, named Services are tried from this node only; outside clients and the test Service are skipped. Skipped tests are listed with the reason.',
     ],
     examples: [
       { line: 'pointsman selftest', says: 'whether this node forwards at all' },
@@ -136,7 +138,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman selftest shop/web -o junit', says: 'for continuous integration' },
     ],
     exits: {
-      0: 'all that was tried was answered',
+      0: 'all tests were answered',
       1: 'something was not',
       2: 'nothing could be tried, no process answers, or the command line is wrong',
     },
@@ -144,21 +146,19 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
   top: {
     summary: 'show the busiest Services and endpoints: connections, bytes and refusals per second',
     operands: '',
-    about: [
-      'The running process has to count them (--service-telemetry). Refusals are packets, dropped ones with them.',
-    ],
+    about: ['The running process must count them (--service-telemetry). Refusals are packets, including dropped ones.'],
     examples: [
-      { line: 'pointsman top', says: 'again and again, as top(1)' },
-      { line: 'pointsman top --sort refused --count 1', says: 'whose clients are turned away, once' },
+      { line: 'pointsman top', says: 'refreshed, like top(1)' },
+      { line: 'pointsman top --sort refused --count 1', says: 'Services that refuse most packets, once' },
       { line: 'pointsman top --endpoints --sort bytes', says: 'which endpoints carry the most' },
     ],
     exits: { 0: 'it is printed', 1: null, 2: NO_ANSWER },
   },
   bugreport: {
-    summary: 'write one archive with what is needed to look at a problem from afar',
+    summary: 'write an archive for the remote diagnosis of a problem',
     operands: '',
     about: [
-      'Versions, status, configuration and flags without credentials, history, Services with problems, traffic, metrics, plan, dump and diff, rules of others, routes, settings and modules of the kernel. Its README says what is in it. With --node or --all it has what the proxies of nodes answer through the API server, and the ends of their logs. Names and addresses of Services, endpoints and nodes are; credentials, keys and the environment are not.',
+      'Holds versions, status, history, metrics, traffic and Services with problems; configuration and flags without credentials. It also holds plan, dump and diff, rules of other programs, routes, kernel settings and modules. Its README lists the files. With --node or --all: answers of the proxies through the API server, and the ends of their logs. Names and addresses of Services, endpoints and nodes are included; credentials, keys and the environment are not.',
     ],
     examples: [
       { line: 'pointsman bugreport', says: 'pointsman-NODE-TIME.tar.gz in this folder' },
@@ -175,7 +175,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
   ui: {
     summary: 'serve a page about the running proxy to browsers on this machine',
     operands: '',
-    about: ['Until it is interrupted.'],
+    about: ['It serves until interrupted.'],
     examples: [{ line: 'pointsman ui --listen 127.0.0.1:8080', says: 'at http://127.0.0.1:8080/ui/' }],
     exits: { 0: 'it was interrupted', 1: null, 2: NO_ANSWER },
   },

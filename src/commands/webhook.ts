@@ -6,7 +6,7 @@ const FILE = { type: 'string', value: 'file', initial: '' } as const;
 
 export const WEBHOOK: CommandSpec = {
   name: 'webhook',
-  summary: 'answer an API server whether Services may be created and changed',
+  summary: 'answer admission reviews of Services',
   operands: '',
   about: ['Reviews of admission.k8s.io/v1, at /validate.'],
   examples: [
@@ -16,43 +16,43 @@ export const WEBHOOK: CommandSpec = {
     },
   ],
   flags: [
-    { ...FILE, name: 'tls-cert-file', help: 'the certificate that is served, PEM; followed while running' },
+    { ...FILE, name: 'tls-cert-file', help: 'serving certificate, PEM; reloaded on change' },
     { ...FILE, name: 'tls-private-key-file', help: 'its key' },
-    { ...FILE, name: 'client-ca-file', help: 'authorities of the client certificates that API servers show; required' },
+    { ...FILE, name: 'client-ca-file', help: 'CA certificates for API servers as clients; required' },
     {
       name: 'anonymous-auth',
       type: 'bool',
       help: 'for tests, in place of --client-ca-file: allow anonymous requests; no events are sent',
       initial: 'false',
     },
-    { ...FILE, name: 'policy', help: 'a ServicePolicy (admission.pointsman.io/v1alpha1); followed while running' },
-    { ...FILE, name: 'kubeconfig', help: 'how to reach the API server; without it as a pod does' },
+    { ...FILE, name: 'policy', help: 'ServicePolicy (admission.pointsman.io/v1alpha1); reloaded on change' },
+    { ...FILE, name: 'kubeconfig', help: 'kubeconfig of the API server; empty: in-cluster' },
     {
       name: 'listen',
       type: 'string',
       value: 'IP:port',
-      help: 'where reviews are answered, over TLS',
+      help: 'address of /validate, over TLS',
       initial: '0.0.0.0:9443',
     },
     {
       name: 'health-listen',
       type: 'string',
       value: 'IP:port',
-      help: 'where /livez and /readyz are, over plain HTTP',
+      help: 'address of /livez and /readyz, over plain HTTP',
       initial: '0.0.0.0:8081',
     },
     {
       name: 'service-cluster-ip-range',
       type: 'string',
       value: 'CIDRs',
-      help: 'ranges of Services, with commas between, beside those of ServiceCIDR objects',
+      help: 'CIDRs of Services, comma-separated, in addition to ServiceCIDR objects',
       initial: '',
     },
     {
       name: 'service-frontends-max',
       type: 'string',
       value: 'int',
-      help: 'how many frontends (ports × addresses) nodes program of one Service',
+      help: 'maximum frontends (ports × addresses) of one Service',
       initial: String(DEFAULT_SERVICE_LIMITS.frontends),
     },
     {
@@ -72,7 +72,7 @@ export const WEBHOOK: CommandSpec = {
     {
       ...FILE,
       name: 'event-rate-limit-config',
-      help: 'EventRateLimit Configuration (eventratelimit.admission.k8s.io/v1alpha1): limits that count beside these',
+      help: 'EventRateLimit Configuration (eventratelimit.admission.k8s.io/v1alpha1): further limits',
     },
     { name: 'v', short: 'v', type: 'string', value: 'level', help: 'log verbosity', initial: '0' },
     { name: 'logging-format', type: 'string', value: 'text|json', help: 'format of log lines', initial: 'text' },

@@ -83,7 +83,7 @@ function readLayer(path: string, files: ConfigFiles): Layer {
   const { mapping, ambiguous } = withoutPlaceholders(found.mapping);
   const warnings = [
     ...(ambiguous.length > 0
-      ? [`${path}: 0 is taken for unset, as the file says of other fields that they are: ${joinProblems(ambiguous)}`]
+      ? [`${path}: 0 is taken for unset, like other fields of the file: ${joinProblems(ambiguous)}`]
       : []),
     ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, passed over: ${joinProblems(passedOver)}`] : []),
     ...(strict.length > 0

@@ -55,7 +55,7 @@ const MASQUERADE_ALL = { name: 'masquerade-all', help: 'masquerade all traffic t
 const SYNC_PERIOD = { name: 'iptables-sync-period', help: 'how often everything is checked, in every mode but ipvs' };
 const MIN_SYNC_PERIOD = {
   name: 'iptables-min-sync-period',
-  help: 'the least time between two syncs, in every mode but ipvs; 0 paces them by what they cost',
+  help: 'minimum time between two syncs, in every mode but ipvs; 0 paces them by what they cost',
 };
 
 function masqueradeBit(modes: readonly string[]) {
@@ -79,17 +79,17 @@ function minSyncPeriod(modes: readonly string[]) {
 
 /** Of conntrack, whose settings mean nothing where the platform balances by itself. */
 function timeout(name: string, help: string, initial = '0s') {
-  const flag = { name: `conntrack-${name}`, help: `timeout of ${help}; 0 leaves it` };
+  const flag = { name: `conntrack-${name}`, help: `timeout of ${help}; 0 keeps it` };
   return field(duration, { default: initial, modes: LINUX, checks: [notNegative], isAlwaysChecked: true, flag });
 }
 
 function ipvsTimeout(name: string, help: string) {
-  const flag = { name: `ipvs-${name}-timeout`, help: `timeout of ${help}, in mode ipvs; 0 leaves it` };
+  const flag = { name: `ipvs-${name}-timeout`, help: `timeout of ${help}, in mode ipvs; 0 keeps it` };
   return field(duration, { modes: ['ipvs'], checks: [notNegative, countable], flag });
 }
 
 function stream(format: 'text' | 'json') {
-  const needs = 'needs feature gate LoggingAlphaOptions; counts beside --config';
+  const needs = 'needs feature gate LoggingAlphaOptions; also with --config';
   return struct({
     splitStream: field(bool, {
       isOptional: true,
@@ -102,7 +102,7 @@ function stream(format: 'text' | 'json') {
     infoBufferSize: field(scalar('quantity'), {
       flag: {
         name: `log-${format}-info-buffer-size`,
-        help: `in ${format} format with split streams, bytes of messages to gather; ${needs}`,
+        help: `in ${format} format with split streams, bytes of messages to buffer; ${needs}`,
         ...ANYWAY,
       },
     }),
@@ -120,20 +120,20 @@ export const KUBE_PROXY = struct({
       name: 'proxy-mode',
       aliases: ['mode'],
       value: 'mode',
-      help: 'proxy mode: iptables, which it is when empty, ipvs or nftables; also --mode',
+      help: 'proxy mode: iptables (also if empty), ipvs or nftables; also --mode',
     },
   }),
   featureGates: field(map(bool), {
     isOptional: true,
     checks: [lockedGates],
-    flag: { name: 'feature-gates', help: 'feature gates to switch on or off' },
+    flag: { name: 'feature-gates', help: 'feature gates to enable or disable' },
   }),
   clientConnection: struct({
     kubeconfig: field(text, {
       flag: {
         name: 'kubeconfig',
         value: 'file',
-        help: 'how to reach the API server; without it and --master as a pod does',
+        help: 'kubeconfig of the API server; without it and --master: in-cluster',
       },
     }),
     acceptContentTypes: field(text, { checks: [contentTypes] }),
@@ -151,7 +151,7 @@ export const KUBE_PROXY = struct({
       default: DEFAULT_BURST,
       checks: [(burst) => (burst >= 0 ? null : 'must be non-negative')],
       unsetAsZero: 'in a whole document',
-      flag: { name: 'kube-api-burst', help: 'requests to the API server that may come at once' },
+      flag: { name: 'kube-api-burst', help: 'burst of requests to the API server' },
     }),
   }),
   configSyncPeriod: field(duration, {
@@ -164,7 +164,7 @@ export const KUBE_PROXY = struct({
     flag: {
       name: 'hostname-override',
       value: 'name',
-      help: 'node name instead of the hostname; counts beside --config',
+      help: 'node name instead of the hostname; also with --config',
       ignoresEmpty: true,
       spell: (name) => name.trim().toLowerCase(),
       ...ANYWAY,
@@ -201,7 +201,7 @@ export const KUBE_PROXY = struct({
     },
   }),
   bindAddressHardFail: field(bool, {
-    flag: { name: 'bind-address-hard-fail', help: 'whether not being able to listen ends the process' },
+    flag: { name: 'bind-address-hard-fail', help: 'whether a bind failure ends the process' },
   }),
   enableProfiling: field(bool, { flag: { name: 'profiling', help: 'serve /debug/pprof beside the metrics' } }),
   showHiddenMetricsForVersion: field(text, {
@@ -209,7 +209,7 @@ export const KUBE_PROXY = struct({
     flag: {
       name: 'show-hidden-metrics-for-version',
       value: 'version',
-      help: 'the previous minor version, whose metrics that are hidden now are shown',
+      help: 'previous minor version, to show its metrics that are hidden now',
     },
   }),
   detectLocalMode: field(text, {
@@ -217,7 +217,7 @@ export const KUBE_PROXY = struct({
     flag: {
       name: 'detect-local-mode',
       value: 'mode',
-      help: 'how traffic of pods is recognised: ClusterCIDR (the default), NodeCIDR, BridgeInterface or InterfaceNamePrefix',
+      help: 'how pod traffic is recognised: ClusterCIDR (the default), NodeCIDR, BridgeInterface or InterfaceNamePrefix',
     },
   }),
   clusterCIDR: field(text, {
@@ -225,7 +225,7 @@ export const KUBE_PROXY = struct({
     flag: {
       name: 'cluster-cidr',
       value: 'CIDRs',
-      help: "the pods' addresses, one CIDR or one per family: a source outside is masqueraded",
+      help: 'CIDR of the pods, or one per IP family: other sources are masqueraded',
     },
   }),
   detectLocal: struct({
@@ -242,7 +242,7 @@ export const KUBE_PROXY = struct({
       flag: {
         name: 'pod-interface-name-prefix',
         value: 'prefix',
-        help: "what the pods' interfaces begin with, for detect-local-mode InterfaceNamePrefix",
+        help: "prefix of the pods' interfaces, for detect-local-mode InterfaceNamePrefix",
       },
     }),
   }),
@@ -254,7 +254,7 @@ export const KUBE_PROXY = struct({
       isAlwaysChecked: true,
       flag: {
         name: 'conntrack-max-per-core',
-        help: 'size of the conntrack table per CPU core; 0 leaves it and ignores --conntrack-min',
+        help: 'size of the conntrack table per CPU core; 0 keeps it and ignores --conntrack-min',
       },
     }),
     min: field(int32, {
@@ -262,7 +262,7 @@ export const KUBE_PROXY = struct({
       modes: LINUX,
       checks: [atLeastZero],
       isAlwaysChecked: true,
-      flag: { name: 'conntrack-min', help: 'least size of the conntrack table' },
+      flag: { name: 'conntrack-min', help: 'minimum size of the conntrack table' },
     }),
     tcpEstablishedTimeout: timeout('tcp-timeout-established', 'idle TCP connections', '24h0m0s'),
     tcpCloseWaitTimeout: timeout('tcp-timeout-close-wait', 'TCP connections in CLOSE_WAIT', '1h0m0s'),
@@ -301,7 +301,7 @@ export const KUBE_PROXY = struct({
       flag: {
         name: 'logging-format',
         value: 'text|json',
-        help: 'format of log lines; counts beside --config',
+        help: 'format of log lines; also with --config',
         ...ANYWAY,
       },
     }),
@@ -311,20 +311,20 @@ export const KUBE_PROXY = struct({
       unsetAsZero: 'where something is unset',
       flag: {
         name: 'log-flush-frequency',
-        help: 'the longest time a buffered log line waits; counts beside --config',
+        help: 'maximum time a buffered log line waits; also with --config',
         ...ANYWAY,
       },
     }),
     verbosity: field(int(0, 2 ** 32 - 1), {
       checks: [verbosity],
-      flag: { name: 'v', short: 'v', value: 'level', help: 'log verbosity; counts beside --config', ...ANYWAY },
+      flag: { name: 'v', short: 'v', value: 'level', help: 'log verbosity; also with --config', ...ANYWAY },
     }),
     vmodule: field(entries(struct({ filePattern: text, verbosity: int(0, 2 ** 32 - 1) })), {
       isOptional: true,
       checks: [fileVerbosities],
       flag: {
         name: 'vmodule',
-        help: "log verbosity of some source files, before the file's; text format only; counts beside --config",
+        help: "log verbosity of some source files, before the file's; text format only; also with --config",
         ...ANYWAY,
       },
     }),
@@ -377,7 +377,7 @@ export const KUBE_PROXY = struct({
       ...minSyncPeriod(['ipvs']),
       flag: {
         name: 'ipvs-min-sync-period',
-        help: 'the least time between two syncs, in mode ipvs; 0 paces them by what they cost',
+        help: 'minimum time between two syncs, in mode ipvs; 0 paces them by what they cost',
       },
     }),
   }),
@@ -402,7 +402,7 @@ export const KUBE_PROXY = struct({
       checks: [hnsSource],
       flag: {
         name: 'source-vip',
-        help: 'Windows only: source address of what is balanced on overlay networks, or the name of the HNS endpoint that has it',
+        help: 'Windows only: source address of load-balanced traffic on overlay networks, or the name of the HNS endpoint that has it',
         ...WINDOWS,
       },
     }),

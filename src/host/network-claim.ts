@@ -74,7 +74,7 @@ async function askHolder({ path, strangerAt }: Meeting): Promise<Claim | null> {
     await connected(socket);
     const stranger = strangerAt(socket);
     if (stranger !== null) return { type: 'unknown', why: stranger };
-    return { type: 'taken', who: (await answerOf(socket)) || 'a process that does not say what it is' };
+    return { type: 'taken', who: (await answerOf(socket)) || 'an unknown process' };
   } catch (error) {
     const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ECONNREFUSED') return null;

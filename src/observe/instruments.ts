@@ -101,7 +101,7 @@ export class ProxyInstruments extends Definitions {
   );
   readonly networkProgramming = this.histogram(
     'network_programming_duration_seconds',
-    'Time from a change in the cluster, as its EndpointSlice says, to the rules for it.',
+    'Time from a change of an EndpointSlice in the cluster to its rules.',
     FAMILY,
     PROGRAMMING_SECONDS,
   );
@@ -184,7 +184,7 @@ export class ModeInstruments extends Definitions {
 
 /** What every Kubernetes component says of itself and of its requests. */
 export class ComponentInstruments extends Definitions {
-  readonly build = this.gauge('kubernetes_build_info', 'Always 1; the labels say what is running.', [
+  readonly build = this.gauge('kubernetes_build_info', 'Always 1; the labels are the version.', [
     'major',
     'minor',
     'git_version',
@@ -337,7 +337,7 @@ export class OwnInstruments extends Definitions {
   readonly sourceSynced = this.gauge('source_synced', '1 when all that a source knew at its start has been read.', [
     'source',
   ]);
-  readonly sourceLastEvent = this.gauge('source_last_event_timestamp_seconds', 'When a source was last heard of.', [
+  readonly sourceLastEvent = this.gauge('source_last_event_timestamp_seconds', 'When a source last sent an event.', [
     'source',
   ]);
   readonly apiServerReceived = this.gauge(

@@ -100,7 +100,7 @@ function ofSources({ sourceErrors }: NodeFacts): readonly Observation[] {
     kind: 'source',
     severity: 'warning',
     text: `a manifest is not used, what was read of it before stays: ${text}`,
-    remedy: 'correct the file (pointsman plan --manifests FILE says what is wrong); it is read again as it changes',
+    remedy: 'correct the file (pointsman plan --manifests FILE lists its errors); it is reread on change',
   }));
 }
 

@@ -39,7 +39,7 @@ export class ProcessInstruments extends Definitions {
 
 /** What stands here for a Go program's `go_…`: the runtime's metrics, under the names that Prometheus' client library for Node.js gives them. */
 export class RuntimeInstruments extends Definitions {
-  private readonly version = this.gauge('version_info', 'Always 1; the labels say which Node.js runs this.', [
+  private readonly version = this.gauge('version_info', 'Always 1; the labels are the version of Node.js.', [
     'version',
     'major',
     'minor',

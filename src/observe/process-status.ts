@@ -110,7 +110,7 @@ export function printStatus(status: ProcessStatus): string[] {
     ...status.observations.flatMap(printObservation).map((line) => `  ${line}`),
     `sources: ${ready ? 'all read' : 'still reading'}${unsynced ? `, some unsynced${printFor(status.unsyncedSeconds)}: what could not be read is left alone` : ''}`,
     ...status.sources.map(printSource),
-    ...(status.apiHeardMs === null ? [] : [`API server: last heard of ${printSeconds(status.apiHeardMs / 1000)} ago`]),
+    ...(status.apiHeardMs === null ? [] : [`API server: last packet ${printSeconds(status.apiHeardMs / 1000)} ago`]),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
     ...(clientCertificate === null ? [] : [`client certificate: ${clientCertificate}`]),
@@ -143,7 +143,7 @@ function printFor(seconds: number | null): string {
 }
 
 function printSource({ source, synced, sinceLastEventMs, failures }: SourceState): string {
-  const received = sinceLastEventMs === null ? '' : `, last heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
+  const received = sinceLastEventMs === null ? '' : `, last event ${printSeconds(sinceLastEventMs / 1000)} ago`;
   const failed = Object.entries(failures)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `, ${count} × ${kind}`);

@@ -377,7 +377,7 @@ function locate(
     }
     case 'interface': {
       if (node.localDetector?.type === 'source-prefix')
-        notes.push('pods are recognised by their address, which an interface does not say: ask with address%interface');
+        notes.push('pods are recognised by their address, not by an interface: ask with address%interface');
       const kind = sourceKind(node, null, sender.name, localAddresses);
       return { sender, address: null, interface: sender.name, kind };
     }

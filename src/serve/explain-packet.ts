@@ -89,9 +89,9 @@ function printRemembered({ remembered, rememberedUnknown }: KernelAgreement): re
 
 function printAgreement({ agrees, unknown, missing, surplus }: KernelAgreement): readonly string[] {
   if (agrees === null) return [`not known: ${unknown ?? ''}`];
-  if (agrees) return ['holds what the plan says'];
+  if (agrees) return ['matches the plan'];
   return [
-    'does NOT hold what the plan says:',
+    'does NOT match the plan:',
     ...missing.map((line) => `  missing: ${line}`),
     ...surplus.map((line) => `  surplus: ${line}`),
   ];

@@ -36,5 +36,5 @@ t.test('an unknown network claim does not stop the proxy, and is logged', async 
   const log = new RecordingLog();
   const host = hostOf([{ type: 'unknown', why: 'no such sockets' }]);
   t.match(await becomeSoleProxy(config, { host, addon }, log), { release: Function });
-  t.match(log.lines, [/cannot tell whether another proxy runs here/]);
+  t.match(log.lines, [/unknown whether another proxy runs here/]);
 });

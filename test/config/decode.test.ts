@@ -173,7 +173,7 @@ t.test(
     const body = KUBEADM.slice(HEADER.length);
     const lines = (isKept: (line: string) => boolean): string => body.split('\n').filter(isKept).join('\n');
     const unset = 'mode: is not set, using iptables';
-    const zeros = '0 is taken for unset, as the file says of other fields that they are:';
+    const zeros = '0 is taken for unset, like other fields of the file:';
     const kubeadms =
       '[configSyncPeriod, logging.flushFrequency, iptables.syncPeriod, ipvs.syncPeriod, nftables.syncPeriod]';
     const rows: readonly (readonly [name: string, body: string, ambiguous: string | null])[] = [

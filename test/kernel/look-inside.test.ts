@@ -72,7 +72,7 @@ t.test('explain prints the path of a packet, and what the kernel has', async (t)
       'affinity    by client address, for 600 s',
       'unanswered  an attempt that is not answered is sent elsewhere after 1 s',
       'note        connections are reset when the address of their pod has been in no EndpointSlice for 1 s',
-      'kernel      holds what the plan says',
+      'kernel      matches the plan',
       'attempts    counted from now on, for a minute: ask again',
       '',
     ].join('\n'),
@@ -123,7 +123,7 @@ t.test('explain and status show external damage that cannot be repaired', async 
   t.match(kernel, { agrees: false, missing: { length: 5 }, surplus: [/has elements and the verdict none/] });
   t.match(
     await inside.print('explain', '10.96.0.41:80'),
-    /^kernel {6}does NOT hold what the plan says:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
+    /^kernel {6}does NOT match the plan:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
   );
   t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: true }, 'another frontend is not concerned');
   await lab.output('node', ['nft', 'flush', 'chain', 'ip', 'kube-proxy', 'nat-prerouting']);

@@ -178,10 +178,7 @@ t.test('trace agrees with explain', async (t) => {
     t.equal(status, 1);
     t.match(stdout, /^TCP from 203\.0\.113\.2:\d+ to 10\.96\.0\.41:80 was lost$/m);
     t.match(stdout, /^lost +after hook prerouting: no rule took it, so routing did/m);
-    t.match(
-      stdout,
-      /^explain +says the same: [^]*net\.ipv4\.ip_forward is 0[^]*remedy: sysctl -w net\.ipv4\.ip_forward=1/m,
-    );
+    t.match(stdout, /^explain +agrees: [^]*net\.ipv4\.ip_forward is 0[^]*remedy: sysctl -w net\.ipv4\.ip_forward=1/m);
     await at.lab.sysctl('node', 'net/ipv4/conf/all/forwarding', '1');
   });
   await t.test('in words, a sender and several connections', async (t) => {
@@ -202,7 +199,7 @@ t.test('trace agrees with explain', async (t) => {
     t.ok(heads.every((head) => head.includes('from 203.0.113.2:')));
     t.match(stdout, /^interfaces +in by eth0, out by (?:eth0|veth-a)$/m);
     t.match(stdout, /^answer +from 10\.244\.\S+:8080, goes back as from 10\.96\.0\.41:80$/m);
-    t.match(stdout, /^explain +says the same: TCP from 203\.0\.113\.2 /m);
+    t.match(stdout, /^explain +agrees: TCP from 203\.0\.113\.2 /m);
   });
   await t.test('one that is killed, and two at once', async (t) => {
     const first = await start(at, 'web', '--seconds', '60');

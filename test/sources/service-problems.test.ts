@@ -117,7 +117,7 @@ t.test('every problem of a Service is found, with path and value', (t) => {
       { clusterIPs: ['10.96.0.10', '10.96.0.11'] },
       ['spec.clusterIPs[1]: "10.96.0.11": must be of another family than 10.96.0.10'],
     ],
-    ['family disagrees', { ipFamilies: ['IPv6'] }, ['spec.clusterIP: "10.96.0.10": must be IPv6, as ipFamilies says']],
+    ['family disagrees', { ipFamilies: ['IPv6'] }, ['spec.clusterIP: "10.96.0.10": must be IPv6, as in ipFamilies']],
     ['family unknown', { ipFamilies: ['IPv5'] }, ['spec.ipFamilies[0]: "IPv5": must be one of IPv4, IPv6']],
     [
       'policy',

@@ -67,7 +67,7 @@ function moreOf(row: NodeRow | undefined): readonly string[] {
   const rest = differences.length - SHOWN_DIFFERENCES;
   return [
     ...why,
-    ...(healthCheck === null ? [] : [`its health checks say that it is ${healthCheck ? 'well' : 'NOT well'}`]),
+    ...(healthCheck === null ? [] : [`its health check ${healthCheck ? 'passes' : 'FAILS'}`]),
     ...differences.slice(0, SHOWN_DIFFERENCES).map(printDifference),
     ...(rest > 0 || moreDifferences ? [`and ${moreDifferences ? 'at least ' : ''}${Math.max(rest, 1)} more`] : []),
   ].map((line) => `  ${line}`);

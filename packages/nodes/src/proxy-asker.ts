@@ -183,7 +183,7 @@ function isOtherScheme({ status, body }: ClusterAnswer): boolean {
 
 /** The answer of an API server that cannot reach a pod. */
 const PROXY_FAILED = 'error trying to reach service';
-const WHAT_TO_DO = 'docs/nodes.md says what to set';
+const WHAT_TO_DO = 'see docs/nodes.md';
 
 /** @param isAnonymous whether we were asked for a token and had none. */
 function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isAnonymous: boolean): NoAnswer {

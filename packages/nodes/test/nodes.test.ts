@@ -176,7 +176,7 @@ t.test('nodes lists a node that does not answer, with the reason', async (t) => 
   t.match(rowOf(report, 'loopback'), { state: 'no-answer', healthCheck: false });
   t.match(why('loopback'), /nothing listens on port 10249 .* docs\/nodes\.md/);
   t.match(why('gone'), 'the API server cannot reach it: error trying to reach service: dial tcp 10.0.0.9:10249');
-  t.match(why('open'), /403 by the proxy: the page is served where; docs\/nodes\.md/);
+  t.match(why('open'), /403 by the proxy: the page is served where; see docs\/nodes\.md/);
   t.match(why('other'), '404: it has no such page');
   for (const node of ['later', 'odd', 'stranger', 'partial']) t.match(why(node), 'does not understand', node);
   t.match(why('large'), 'an answer of more than 4194304 bytes');
@@ -297,7 +297,7 @@ t.test('nodes asks a proxy behind access control by TLS, with a token of the API
     'nobody else is told, and nobody without TLS',
   );
   front.token = 'of another';
-  t.match(rowOf(await look(front), 'secured').why.join(), '403 by the proxy: Forbidden (user="x"); docs/nodes.md');
+  t.match(rowOf(await look(front), 'secured').why.join(), '403 by the proxy: Forbidden (user="x"); see docs/nodes.md');
   front.pods = front.pods.map((pod) => ({ ...pod, command: ['/kube-proxy', '--metrics-tls'] }));
   front.asked.length = 0;
   await look(front);

@@ -118,7 +118,7 @@ export class Live {
       const text = (await this.news()).map((event) => this.print(event)).join('');
       if (text !== '') for (const client of this.clients) client.send(text);
     } catch (error) {
-      this.parts.log.error(error, 'cannot tell the page what changed');
+      this.parts.log.error(error, 'cannot send changes to the page');
     }
     if (this.clients.size > 0) this.tickLater();
   }
@@ -129,7 +129,7 @@ export class Live {
       const data: LiveSnapshot = { overview: overview(this.running), history: await history(this.running) };
       if (!client.response.destroyed) client.send(this.print({ name: 'snapshot', data }));
     } catch (error) {
-      this.parts.log.error(error, 'cannot tell the page how things are');
+      this.parts.log.error(error, 'cannot send the state to the page');
       client.response.destroy();
     }
   }

@@ -20,9 +20,9 @@ export function userOf(claims: Mapping, settings: JwtSettings): User {
       throw new ClaimsError(`claim ${rule.claim} has not the value that it must have`);
   }
   const [username = '', ...more] = texts(settings.username, claims, values, 'username');
-  if (username === '' || more.length > 0) throw new ClaimsError('the claims tell no user name');
+  if (username === '' || more.length > 0) throw new ClaimsError('the claims have no user name');
   const uid = settings.uid === null ? [] : texts(settings.uid, claims, values, 'uid');
-  if (uid.length > 1) throw new ClaimsError('the claims tell several uids');
+  if (uid.length > 1) throw new ClaimsError('the claims have several uids');
   const user: User = {
     name: username,
     uid: uid[0] ?? '',

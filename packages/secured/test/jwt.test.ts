@@ -176,7 +176,7 @@ t.test('JWT: CEL expressions map claims to the user, and validation rules refuse
   const cases: readonly (readonly [claims: object, why: RegExp])[] = [
     [{ hd: 'other' }, /claim hd has not the value/],
     [{ iat: 1 }, /lives too long/],
-    [{ email_verified: false }, /tell no user name/],
+    [{ email_verified: false }, /have no user name/],
     [{ email: 'system:masters' }, /is reserved/],
     [{ roles: 'dev' }, /does not hold: 'ops' in user.groups/],
     [{ roles: undefined }, /groups: No such key: roles/],

@@ -274,7 +274,7 @@ function readEmbedded(
     kind: typeof kind === 'string' ? kind : (known?.kind ?? ''),
   };
   if (meta.kind === '' && meta.apiVersion === '') {
-    say(reading, 'warning', 'unknown-kind', path, null, 'does not say what it is: it was not checked');
+    say(reading, 'warning', 'unknown-kind', path, null, 'has neither apiVersion nor kind: it was not checked');
     return null;
   }
   return reading.readEmbedded(meta, mapping, path, known === null);

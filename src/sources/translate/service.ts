@@ -166,7 +166,7 @@ function takeClusterIP(
   const at = (): string => (index === null ? name : `${name}[${index}]`);
   if (address === null) spec.refuse(at(), text, 'must be an IP address or "None"');
   else if (repeated) spec.refuse(at(), text, `must be of another family than ${all.join()}`);
-  else if (wanted !== family) spec.refuse(at(), text, `must be ${wanted ?? ''}, as ipFamilies says`);
+  else if (wanted !== family) spec.refuse(at(), text, `must be ${wanted ?? ''}, as in ipFamilies`);
   else {
     all.push(address);
     const special = specialAddress(address);

@@ -105,7 +105,7 @@ const PROFILES = rule('profiles', (section) => {
       profile.refuse('profiles', 'plugins.queueSort', 'is not that of the other profiles');
     const isConfigured = profile.sections('pluginConfig').some((each) => enabled.includes(each.text('name')));
     if (configured.add(isConfigured).size > 1)
-      profile.refuse('profiles', 'pluginConfig', 'tells the plugin of queueSort otherwise than the other profiles');
+      profile.refuse('profiles', 'pluginConfig', 'configures the queueSort plugin unlike the other profiles');
   }
 });
 

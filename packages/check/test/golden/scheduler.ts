@@ -42,7 +42,7 @@ profiles: [{schedulerName: other, plugins: {Score: {}, queueSort: {enabled: [{na
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.certFile: "a": has no effect beside certData',
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.keyFile: "b": has no effect beside keyData',
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.caFile: "c": has no effect beside caData',
-        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: tells the plugin of queueSort otherwise than the other profiles',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: configures the queueSort plugin unlike the other profiles',
       ],
       [
         'leaderElection: {resourceLock: endpoints, leaseDuration: null}\nprofiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}, pluginConfig: [{name: NodeResourcesFit, args: {nobody: 1}}]}]\nextenders: [{urlPrefix: "http://a", managedResources: [{name: a.example/b}, {name: cpu}]}, {urlPrefix: "http://b", managedResources: [{name: a.example/b}]}]',

@@ -165,7 +165,7 @@ function inClusterAccess(options: AccessOptions): Access {
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
   if (host === '' || port === '') {
     throw new KubeconfigError('nothing to read Services from', [
-      'there are no --manifests, no kubeconfig (--kubeconfig, or clientConnection.kubeconfig in --config) and no --master, and this is no pod with a service account (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set): give one of them',
+      'there are no --manifests, no kubeconfig (--kubeconfig, or clientConnection.kubeconfig in --config) and no --master. This is no pod with a service account (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set): give one of them',
     ]);
   }
   const problems: string[] = [];

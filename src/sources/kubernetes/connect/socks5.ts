@@ -60,7 +60,7 @@ export async function socksConnect(
 
 /** @returns null while bytes are missing. */
 function exactly(bytes: Buffer, length: number): Buffer | null {
-  if (bytes.length > length) throw new Error('says more than it was asked');
+  if (bytes.length > length) throw new Error('answers more than was requested');
   return bytes.length < length ? null : bytes;
 }
 

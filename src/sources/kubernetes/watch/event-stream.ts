@@ -135,7 +135,7 @@ export class EventStream implements BodyDecoder<void> {
       this.version = version;
       return;
     }
-    if (!initialEventsEnd) throw new SourceFailure('rejected', 'the server does not say where initial events end');
+    if (!initialEventsEnd) throw new SourceFailure('rejected', 'the server does not mark the end of initial events');
     const { relist } = this;
     this.relist = null;
     this.settings.writer.apply(relist.commit());

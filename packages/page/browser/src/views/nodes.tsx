@@ -187,7 +187,7 @@ function Why({ row: { why, healthCheck, differences, moreDifferences } }: { read
       {why.map((text) => (
         <li key={text}>{text}</li>
       ))}
-      {healthCheck !== null && <li>its health checks say that it is {healthCheck ? 'well' : 'not well'}</li>}
+      {healthCheck !== null && <li>its health check {healthCheck ? 'passes' : 'fails'}</li>}
       {shown.map(({ resource, object, held, actual }) => (
         <li key={`${resource} ${object}`}>
           {resource} <code>{object}</code>: {held ?? 'not there'}, and {actual ?? 'nothing'} in the API server
