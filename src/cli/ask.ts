@@ -92,7 +92,7 @@ function describe(error: unknown): string {
       return 'no pointsman runs there';
     case 'EACCES':
     case 'EPERM':
-      return 'permission denied, only the user of the process may ask';
+      return 'permission denied, only the user of the process has access';
     default:
       return messageOf(error);
   }
@@ -104,7 +104,7 @@ function noAnswer(socket: string | null, error: unknown): AskError {
 
 /** An answer of status 200. */
 async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
-  if (socketPath === null) throw new AskError('--status-socket: is empty, so there is no process to ask');
+  if (socketPath === null) throw new AskError('--status-socket: is empty: no process can be asked');
   const { request } = await import('node:http');
   let answer: IncomingMessage;
   try {

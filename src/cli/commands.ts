@@ -121,7 +121,7 @@ export async function cleanup(config: Config, machine: Machine, log: Log): Promi
   const { addon, host } = machine;
   const sole = await claimForCleanup(config, machine);
   if ('other' in sole) {
-    const running = `nothing is removed while a proxy runs here, which would write it again: stop ${sole.other}`;
+    const running = `nothing is removed while a proxy runs here: stop ${sole.other}`;
     return { text: '', errors: [running], warnings: [] };
   }
   const { problems, kept, freesSysctls } = await removeLeftovers(addon, FAMILIES, everythingOn(host.platform), null);

@@ -88,7 +88,7 @@ async function serve(loaded: Loaded, argv: readonly string[], machine: Machine, 
 /** What of this Node keeps the program from starting as fast and staying as small as it can. */
 function warnAboutNode(log: Logger): void {
   if (!isKnownNode())
-    log.warn('memory is not taken care of: Node is of another version than 20, 22 and 24', { node: process.version });
+    log.warn('memory is not tuned: Node.js is not of version 20, 22 or 24', { node: process.version });
   if (isCompiledCodeRejected())
     log.info(0, 'V8 rejected the compiled code: it is for another version or other options of Node', {
       node: process.version,

@@ -92,6 +92,6 @@ export async function readAnswer(
 ): Promise<unknown> {
   const { text } = await ask(statusSocket, `/ui/api/${path}?${new URLSearchParams(query).toString()}`);
   const answer = parseMapping(text);
-  if (answer === null) throw new AskError(`an answer on --status-socket that is none: ${text.slice(0, 200)}`);
+  if (answer === null) throw new AskError(`invalid answer on --status-socket: ${text.slice(0, 200)}`);
   return answer;
 }

@@ -52,7 +52,7 @@ export async function top(asked: Asked, isTerminal: boolean, write: (text: strin
 async function take({ config, endpoints }: Asked): Promise<Sample> {
   const { text } = await ask(config.statusSocket, TRAFFIC_PAGE);
   const services = parseMapping(text)?.['services'];
-  if (!Array.isArray(services)) throw new AskError(`an answer on --status-socket that is none: ${text.slice(0, 200)}`);
+  if (!Array.isArray(services)) throw new AskError(`invalid answer on --status-socket: ${text.slice(0, 200)}`);
   return { at: performance.now(), rows: rowsOf(services as readonly ServiceTraffic[], endpoints) };
 }
 

@@ -72,7 +72,7 @@ async function explain({ config }: Asked, from: string, to: string): Promise<Exp
 function flowOf({ family, protocol, destination, source: { sender } }: ExplainedPacket, from: string): TracedFlow {
   const [host, port] = splitEndpoint(destination);
   const address = parseAddress(host);
-  if (address === null) throw new AskError(`an answer on --status-socket that is none: ${destination}`);
+  if (address === null) throw new AskError(`invalid answer on --status-socket: ${destination}`);
   const of = sender.type === 'address' ? sender.address : null;
   const input = sender.type === 'address' ? sender.interface : sender.type === 'interface' ? sender.name : null;
   return {

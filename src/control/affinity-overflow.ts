@@ -53,7 +53,7 @@ export class AffinityOverflow {
         await Promise.all(families.map((family) => this.take(family)));
       },
       tables: families.map(({ table }) => table),
-      problem: 'cannot count clients that session affinity did not remember',
+      problem: 'cannot count clients without room in session affinity',
       log,
       clock,
     });

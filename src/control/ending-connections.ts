@@ -209,7 +209,7 @@ export class EndingConnections {
   private noteMissed(count: number): void {
     const { log, table } = this.parts;
     if (this.missed === 0)
-      log.warn('too many endpoints went at once: connections to some of them go on', {
+      log.warn('too many endpoints were removed at once: connections to some of them go on', {
         family: table.family,
         endpoints: count,
         most: MOST_DEPARTURES,
@@ -302,7 +302,7 @@ export class EndingConnections {
     const { failure } = await kernel.conntrackChallenge(family, records);
     if (failure === null) return;
     const { log, table } = this.parts;
-    log.info(2, 'some clients of removed endpoints cannot be asked', { family: table.family, error: failure.message });
+    log.info(2, 'cannot ask some clients of removed endpoints', { family: table.family, error: failure.message });
   }
 
   private async pace(count: number): Promise<void> {

@@ -39,7 +39,7 @@ export class ForeignChanges {
     } catch (error) {
       if (this.failed) return;
       this.failed = true;
-      log.error(error, 'cannot follow what others do to the ruleset, only the periodic check will find it');
+      log.error(error, 'cannot watch the ruleset, only the periodic check finds external changes');
     }
   }
 
@@ -96,7 +96,7 @@ export class ForeignChanges {
       const different = await sync.probe();
       if (different && sync.dataplane === dataplane) drift.suspect(family, null);
     } catch (error) {
-      log.info(4, 'cannot look for changes', { family, error: String(error) });
+      log.info(4, 'cannot check for external changes', { family, error: String(error) });
     }
   }
 }

@@ -67,7 +67,7 @@ export class KernelValues {
         continue;
       }
       this.remember(each);
-      log.info(1, wanted.has(path) ? 'set sysctl' : 'gave a sysctl its former value', { path, value });
+      log.info(1, wanted.has(path) ? 'set sysctl' : 'restored the former value of a sysctl', { path, value });
     }
     for (const value of repaired) onRepaired(value);
     this.intervalMs = repaired.length > 0 ? Math.min(2 * this.intervalMs, LONGEST_INTERVAL_MS) : INTERVAL_MS;

@@ -107,7 +107,7 @@ export class Reconfiguration {
     const why = messageOf(error);
     // It was tried again.
     if (why === health.refusal) return;
-    log.error(error, 'changed configuration refused, the one in force stays');
+    log.error(error, 'changed configuration refused, the current one stays in force');
     health.refusal = why;
     metrics.configChanged('refused');
     onRefused(why);

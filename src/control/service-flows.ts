@@ -64,11 +64,11 @@ export class ServiceFlows {
       values: [{ labels: {}, value }],
     });
     return [
-      row('overruns_total', 'counter', 'Times that ends of flows came faster than they were read.', this.overruns),
+      row('overruns_total', 'counter', 'Times that events of ended flows were lost.', this.overruns),
       row(
         'unattributed_connections_total',
         'counter',
-        'Translated connections that were to no frontend of a Service.',
+        'Translated connections to no frontend of a Service.',
         this.unattributed,
       ),
       row(
@@ -77,7 +77,7 @@ export class ServiceFlows {
         'Connections beyond the pairs of frontend and endpoint that are counted separately.',
         this.leftOut,
       ),
-      row('flows', 'gauge', 'Translated flows that were there when they were last listed.', this.living),
+      row('flows', 'gauge', 'Translated flows at the last listing.', this.living),
     ];
   }
 

@@ -309,7 +309,7 @@ export class SyncCycle {
     report.background?.catch((error: unknown) => {
       // It was about rules that go.
       if (!this.isInForce(mode)) return;
-      log.error(error, 'what was left to do after a sync failed, comparing everything');
+      log.error(error, 'work after a sync failed, comparing everything');
       this.drift.suspect(family, null);
     });
     this.recordRepairs(report);

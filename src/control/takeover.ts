@@ -75,7 +75,7 @@ export class Takeover {
 
   private report({ removed, kept, waiting, problems }: RemovalReport): void {
     const { log } = this.parts;
-    for (const what of removed) log.info(0, 'removed what another proxy mode left', { what });
+    for (const what of removed) log.info(0, 'removed rules of another proxy mode', { what });
     this.sayOnce(kept, (what) => {
       log.info(0, 'left in place, because rules of others need it', { what });
     });
@@ -85,7 +85,7 @@ export class Takeover {
     this.sayOnce(
       problems.map(({ message }) => message),
       (message) => {
-        log.warn('could not remove what another proxy mode left, will be retried', { error: message });
+        log.warn('could not remove rules of another proxy mode, will be retried', { error: message });
       },
     );
   }

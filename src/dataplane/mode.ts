@@ -56,7 +56,7 @@ export interface ModeMetrics {
   readonly syncFailures: ModeMetric;
   /** Counts syncs that did not compare everything; they count among all as well. */
   readonly partialSyncFailures: ModeMetric | null;
-  /** Syncs that could not remove all that was in the way. */
+  /** Syncs that could not remove all conflicting objects. */
   readonly cleanupFailures: ModeMetric | null;
   /** Rules by table: those there are, and those that the last sync wrote. */
   readonly rules: { readonly held: ModeMetric; readonly written: ModeMetric } | null;

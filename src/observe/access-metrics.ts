@@ -20,12 +20,12 @@ export interface AccessObserver {
 export class AccessMetrics extends Definitions implements AccessObserver {
   private readonly reloads = this.counter(
     'serving_reloads_total',
-    'Changed files of what stands in front of the metrics address by what became of them.',
+    'Changed TLS and access files of the metrics address by result.',
     ['flag', 'result'],
   );
   private readonly ends = this.gauge(
     'serving_certificate_expiration_timestamp_seconds',
-    'When the certificate of the metrics address ends.',
+    'When the certificate of the metrics address expires.',
   );
 
   private readonly authentications = this.counter(
@@ -35,18 +35,18 @@ export class AccessMetrics extends Definitions implements AccessObserver {
   );
   private readonly authorizations = this.counter(
     'serving_authorization_attempts_total',
-    'Requests to the metrics address of known users by whether they may.',
+    'Requests of authenticated users to the metrics address by whether they were allowed.',
     ['result'],
   );
   private readonly reviews = this.counter(
     'serving_reviews_total',
-    'Judgements that an API server was asked for, by whether it gave one.',
+    'Token and access reviews requested from an API server by result.',
     ['kind', 'result'],
   );
 
   private readonly audits = this.counter(
     'serving_audit_events_total',
-    'Events about requests to the metrics address by whether they could be written.',
+    'Audit Events of the metrics address by whether they could be written.',
     ['result'],
   );
 

@@ -7,12 +7,12 @@ import { Definitions } from './instruments.js';
 export class CertificateMetrics extends Definitions implements CertificateObserver {
   private readonly requests = this.counter(
     'client_certificate_requests_total',
-    'Requests for a client certificate by what became of them.',
+    'Requests for a client certificate by result.',
     ['result'],
   );
   private readonly ends = this.gauge(
     'client_certificate_expiration_timestamp_seconds',
-    'When the client certificate that was asked for ends.',
+    'When the issued client certificate expires.',
   );
 
   constructor(

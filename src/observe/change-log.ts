@@ -40,7 +40,7 @@ const MOST = 1000;
 export async function openChangeLog(parts: ChangeLogParts): Promise<ChangeLog | { readonly problem: string }> {
   const { config, log, now } = parts;
   const onLoss = (error: unknown): void => {
-    log.error(error, 'changes of the kernel are not written down', { flag: '--change-log-path' });
+    log.error(error, 'changes of the kernel are not logged', { flag: '--change-log-path' });
   };
   try {
     return new ChangeLog(await RotatedFile.open({ ...config, now, onLoss }), parts);

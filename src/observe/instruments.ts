@@ -196,12 +196,12 @@ export class ComponentInstruments extends Definitions {
     'platform',
   ]);
   readonly features = this.gauge('kubernetes_feature_enabled', '1 where the feature gate is on.', ['name', 'stage']);
-  readonly registered = this.counter('registered_metrics_total', 'Metrics there are, by how stable they are.', [
+  readonly registered = this.counter('registered_metrics_total', 'Metrics by stability level.', [
     'stability_level',
     'deprecated_version',
   ]);
   readonly hidden = this.counter('hidden_metrics_total', 'Metrics hidden since they were deprecated: none.');
-  readonly disabled = this.counter('disabled_metrics_total', 'Metrics that were switched off: none.');
+  readonly disabled = this.counter('disabled_metrics_total', 'Metrics that were disabled: none.');
   readonly requests = this.counter('rest_client_requests_total', 'Requests to the API server by outcome.', [
     'code',
     'host',
@@ -221,17 +221,19 @@ export class ComponentInstruments extends Definitions {
   );
   readonly responseSize = this.histogram(
     'rest_client_response_size_bytes',
-    'Length of an answer that came to its end; watches are not counted.',
+    'Length of a complete answer; watches are not counted.',
     ['verb', 'host'],
     REQUEST_BYTES,
   );
-  readonly transports = this.gauge('rest_client_transport_cache_entries', 'Ways to a server that are kept.');
-  readonly transportCalls = this.counter('rest_client_transport_create_calls_total', 'Ways to a server asked for.', [
-    'result',
-  ]);
+  readonly transports = this.gauge('rest_client_transport_cache_entries', 'Transports to servers that are kept.');
+  readonly transportCalls = this.counter(
+    'rest_client_transport_create_calls_total',
+    'Transports to servers requested.',
+    ['result'],
+  );
   readonly pluginCalls = this.counter(
     'rest_client_exec_plugin_call_total',
-    'Runs of the credential plugin by how they ended and the exit code, which is 0 for success only.',
+    'Runs of the credential plugin by result and exit code.',
     ['code', 'call_status'],
   );
   readonly pluginTtl = this.gauge(
@@ -240,7 +242,7 @@ export class ComponentInstruments extends Definitions {
   );
   readonly pluginRotationAge = this.histogram(
     'rest_client_exec_plugin_certificate_rotation_age',
-    'Age of a certificate of a credential plugin when another took its place.',
+    'Age of a certificate of a credential plugin when it was replaced.',
     [],
     CERTIFICATE_AGE_SECONDS,
   );
@@ -271,7 +273,7 @@ export class OwnInstruments extends Definitions {
   );
   readonly pendingFrontends = this.gauge(
     'pending_frontends',
-    'Frontends whose change was sent to the kernel or failed, and is not acknowledged.',
+    'Frontends with a change that was sent or failed, and is not acknowledged.',
     FAMILY,
   );
   readonly operations = this.histogram(
@@ -281,11 +283,7 @@ export class OwnInstruments extends Definitions {
     OPERATIONS,
   );
   readonly bytes = this.histogram('sync_bytes', 'Netlink bytes of a sync that changed something.', FAMILY, BYTES);
-  readonly repairs = this.counter(
-    'repairs_total',
-    'External changes to the rules that were found and repaired.',
-    FAMILY,
-  );
+  readonly repairs = this.counter('repairs_total', 'External changes to the rules that were repaired.', FAMILY);
   readonly resetConnections = this.counter(
     'reset_connections_total',
     'TCP connections through Services that were reset because their endpoint is gone.',
@@ -293,48 +291,47 @@ export class OwnInstruments extends Definitions {
   );
   readonly foreignChanges = this.counter(
     'foreign_changes_total',
-    'Times that external changes to our table were seen; changes during one comparison count once.',
+    'External changes to our table; those during one comparison count once.',
     FAMILY,
   );
   readonly driftDuration = this.histogram(
     'drift_duration_seconds',
-    'Time from a foreign change being noticed to the kernel holding again what it should.',
+    'Time from the detection of an external change to its repair.',
     FAMILY,
     COMMIT_SECONDS,
   );
-  readonly audits = this.counter('audits_total', 'Comparisons of the kernel with the plan beside syncs by result.', [
-    'result',
-    ...FAMILY,
-  ]);
+  readonly audits = this.counter(
+    'audits_total',
+    'Comparisons of the kernel with the plan outside of syncs by result.',
+    ['result', ...FAMILY],
+  );
   readonly sysctlRepairs = this.counter(
     'sysctl_repairs_total',
-    'Kernel values that were changed externally, and were repaired.',
+    'Kernel values that were changed externally and repaired.',
   );
   readonly conflicts = this.gauge(
     'conflicts',
-    'Service ports that do not get a frontend because another has it.',
+    'Service ports without a frontend because another Service port has it.',
     FAMILY,
   );
   readonly quarantined = this.gauge(
     'quarantined_frontends',
-    'Frontends that the kernel refuses, and that others do not wait for.',
+    'Frontends that the kernel rejects; others are served.',
     FAMILY,
   );
   readonly unremembered = this.counter(
     'affinity_unremembered_connections_total',
-    'Connections whose client was not remembered, as session affinity had no room for it.',
+    'Connections without session affinity because its table was full.',
     FAMILY,
   );
   readonly nativeFailures = this.counter('native_failures_total', 'Syncs that the kernel refused, by errno.', [
     'errno',
     ...FAMILY,
   ]);
-  readonly configChanges = this.counter(
-    'config_changes_total',
-    'Changes of the configuration files by what became of them.',
-    ['result'],
-  );
-  readonly sourceSynced = this.gauge('source_synced', '1 when all that a source knew at its start has been read.', [
+  readonly configChanges = this.counter('config_changes_total', 'Changes of the configuration files by result.', [
+    'result',
+  ]);
+  readonly sourceSynced = this.gauge('source_synced', '1 when the initial objects of a source have been read.', [
     'source',
   ]);
   readonly sourceLastEvent = this.gauge('source_last_event_timestamp_seconds', 'When a source last sent an event.', [
@@ -342,14 +339,11 @@ export class OwnInstruments extends Definitions {
   ]);
   readonly apiServerReceived = this.gauge(
     'apiserver_last_heard_timestamp_seconds',
-    'When a packet last came from the API server, on any connection to it.',
+    'When a packet last came from the API server, on any connection.',
   );
-  readonly sourceFailures = this.counter('source_failures_total', 'Failures of a source so far by kind.', [
-    'source',
-    'kind',
-  ]);
+  readonly sourceFailures = this.counter('source_failures_total', 'Failures of a source by kind.', ['source', 'kind']);
 
-  readonly healthy = this.gauge('healthy', '1 while /healthz answers 200, the eligibility of the Node apart.');
+  readonly healthy = this.gauge('healthy', '1 while /healthz answers 200, apart from the eligibility of the Node.');
   /** Made when there is such a table. */
   private flowTable: { readonly entries: Gauge; readonly limit: Gauge } | null = null;
 
@@ -362,7 +356,7 @@ export class OwnInstruments extends Definitions {
     if (size === null) return;
     this.flowTable ??= {
       entries: this.gauge('conntrack_entries', 'Connections in the kernel, of this network namespace.'),
-      limit: this.gauge('conntrack_entries_limit', 'Connections beyond which the kernel drops new ones.'),
+      limit: this.gauge('conntrack_entries_limit', 'Connections at which the kernel drops new ones.'),
     };
     this.flowTable.entries.set(size.entries);
     this.flowTable.limit.set(size.limit);

@@ -86,7 +86,7 @@ function ofListener({ what, address, port, reason }: SilentListener): Observatio
     kind: 'listener',
     severity: 'warning',
     text: `${what} are not served on ${address} port ${port}: ${reason}`,
-    remedy: `see who has the port (ss -ltnp 'sport = ${port}'), or configure another address; it is tried again every 5 s`,
+    remedy: `see who has the port (ss -ltnp 'sport = ${port}'), or configure another address; retried every 5 s`,
   };
 }
 
@@ -99,7 +99,7 @@ function ofSources({ sourceErrors }: NodeFacts): readonly Observation[] {
   return [...texts, ...(more > 0 ? [`${more} more files have such errors`] : [])].map((text) => ({
     kind: 'source',
     severity: 'warning',
-    text: `a manifest is not used, what was read of it before stays: ${text}`,
+    text: `a manifest is not used, its last good version stays: ${text}`,
     remedy: 'correct the file (pointsman plan --manifests FILE lists its errors); it is reread on change',
   }));
 }
@@ -123,7 +123,7 @@ export function forwardingOf(
       {
         kind: 'forwarding',
         severity: 'warning',
-        text: `${SWITCHES[family]} is 0: this node forwards no ${family} packet, neither of pods nor to them`,
+        text: `${SWITCHES[family]} is 0: this node forwards no ${family} packets from or to pods`,
         remedy: `sysctl -w ${SWITCHES[family]}=1, and the same in /etc/sysctl.d`,
       },
     ];

@@ -46,8 +46,11 @@ export class RuntimeInstruments extends Definitions {
     'patch',
   ]);
   private readonly heap = this.gauge('heap_size_total_bytes', 'Size of the JavaScript heap.');
-  private readonly heapUsed = this.gauge('heap_size_used_bytes', 'What of the JavaScript heap is in use.');
-  private readonly external = this.gauge('external_memory_bytes', 'Memory outside of the heap that JavaScript holds.');
+  private readonly heapUsed = this.gauge('heap_size_used_bytes', 'JavaScript heap in use.');
+  private readonly external = this.gauge(
+    'external_memory_bytes',
+    'Memory outside of the heap, held by JavaScript objects.',
+  );
   private readonly resources = this.gauge('active_resources_total', 'Sockets, timers and requests under way.');
 
   constructor(registry: Registry) {

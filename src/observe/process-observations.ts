@@ -38,8 +38,8 @@ function ofApi(facts: ProcessFacts): readonly Observation[] {
     kind: 'api-server',
     // Without ServiceCIDRs every Service is served; clusters before 1.33 have none.
     severity: resources.some((each) => each !== SERVICE_CIDRS) ? 'warning' : 'note',
-    text: `${resources.join(', ')} cannot be read from the API server, what was read before stays: ${reason}`,
-    remedy: API_REMEDIES[reason.split(':', 1)[0] ?? ''] ?? 'see the log of the API server; it is tried again',
+    text: `${resources.join(', ')} cannot be read from the API server, what was read stays in use: ${reason}`,
+    remedy: API_REMEDIES[reason.split(':', 1)[0] ?? ''] ?? 'see the log of the API server; it is retried',
   }));
 }
 
@@ -52,12 +52,12 @@ function problemOf(
   if (isAwaited && received === 0 && uptimeMs >= FIRST_ANSWER_MS)
     return `silent: no answer in the ${Math.floor(uptimeMs / 1000)} s since the start`;
   if (isWatched === true && sinceLastEventMs !== null && sinceLastEventMs >= SILENT_MS)
-    return `silent: nothing came for ${Math.floor(sinceLastEventMs / 1000)} s`;
+    return `silent: nothing received for ${Math.floor(sinceLastEventMs / 1000)} s`;
   return null;
 }
 
 const UNREACHABLE =
-  'see that it runs and is reached from here: curl -k URL/livez with the URL of clientConnection.kubeconfig, or of --master';
+  'check that it runs and is reachable from here: curl -k URL/livez with the URL of clientConnection.kubeconfig, or of --master';
 
 /** By the kind that a reason begins with. */
 const API_REMEDIES: Readonly<Record<string, string>> = {
@@ -77,7 +77,7 @@ function ofConfiguration({ refusedConfiguration }: ProcessFacts): readonly Obser
       kind: 'configuration',
       severity: 'warning',
       text: `changed configuration files are refused, the former configuration is in force: ${refusedConfiguration}`,
-      remedy: 'correct the file; it is read again as it changes',
+      remedy: 'correct the file; it is reread on change',
     },
   ];
 }
@@ -89,7 +89,7 @@ function ofSyncs({ failures }: ProcessFacts): readonly Observation[] {
   return [...reasons].map(([reason, families]) => ({
     kind: 'sync',
     severity: 'warning',
-    text: `rules of ${families.join(' and ')} cannot be written, those that are there stay: ${reason}`,
+    text: `rules of ${families.join(' and ')} cannot be written, the existing ones stay: ${reason}`,
     remedy: remedyOf(reason),
   }));
 }
@@ -98,6 +98,6 @@ function remedyOf(reason: string): string {
   if (/EPERM|EACCES|Permission denied|not permitted/i.test(reason))
     return 'run it as root with CAP_NET_ADMIN (securityContext: capabilities.add: ["NET_ADMIN"], or privileged)';
   if (/EOPNOTSUPP|EPROTONOSUPPORT|EAFNOSUPPORT|No such file or directory/.test(reason))
-    return 'see that this kernel has the modules of the mode (docs/kernels.md), or set another mode';
-  return 'see the log; it is tried again';
+    return 'check that this kernel has the modules of the mode (docs/kernels.md), or set another mode';
+  return 'see the log; it is retried';
 }

@@ -6,7 +6,7 @@ import type { SpanCounter } from './tracing.js';
 export class SpanMetrics extends Definitions implements SpanCounter {
   private readonly spans = this.counter(
     'trace_spans_total',
-    'Spans that ended and were sampled, by whether the collector took them in time.',
+    'Sampled spans by whether the collector accepted them in time.',
     ['result'],
   );
 

@@ -79,7 +79,7 @@ function more(count: number): Observation {
 }
 
 function note(text: string): Observation {
-  const remedy = 'see whether its pod and node are up; a readiness probe takes such an endpoint out of its Services';
+  const remedy = 'check its pod and node; a readiness probe would remove such an endpoint from its Services';
   return { kind: 'endpoint', severity: 'note', text, remedy };
 }
 

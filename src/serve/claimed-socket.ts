@@ -86,7 +86,7 @@ async function linked(own: string, path: string): Promise<boolean> {
 /** Throws unless a process that is gone left the socket, or nothing is there. */
 async function requireAbandoned(path: string): Promise<void> {
   try {
-    if (!(await lstat(path)).isSocket()) throw new Error('there is a file of this name that is no socket');
+    if (!(await lstat(path)).isSocket()) throw new Error('a file of this name exists and is no socket');
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return;
     throw error;

@@ -68,7 +68,7 @@ export class Page {
 }
 
 const WHY_NOT =
-  'the page is served where the metrics address is loopback, where --authorization-mode=Webhook, --authorization-config or --anonymous-auth=false guard it, and by `pointsman ui`\n';
+  'the page is served if the metrics address is loopback, if --authorization-mode=Webhook, --authorization-config or --anonymous-auth=false guard it, and by `pointsman ui`\n';
 
 /** Whether the page is on the metrics address: on this machine alone, or where unauthenticated clients are refused. */
 export function servesPage({ metrics, secured }: PageConfig): boolean {

@@ -224,7 +224,7 @@ t.test('a proxy loads only the configured mode, even when it removes rules of an
     [
       'iptables',
       ['iptables', 'xtables'],
-      /removed what another proxy mode left" what="nftables: table ip6/,
+      /removed rules of another proxy mode" what="nftables: table ip6/,
       ['nftables-table'],
     ],
   ] as const) {

@@ -25,9 +25,7 @@ t.test('a kernel that refuses the watch is reported once, and the watch is tried
   };
   changes.watch(refuse, []);
   changes.watch(refuse, []);
-  t.strictSame(log.lines, [
-    'error cannot follow what others do to the ruleset, only the periodic check will find it: EPERM',
-  ]);
+  t.strictSame(log.lines, ['error cannot watch the ruleset, only the periodic check finds external changes: EPERM']);
   let listeners = 0;
   const watch = (onChange: (change: ForeignChange) => void): (() => void) => {
     listeners++;

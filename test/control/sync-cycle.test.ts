@@ -358,7 +358,7 @@ t.test('a dataplane without kernel notifications is probed every second, until t
   answer = () => Promise.reject(new Error('ENOBUFS'));
   await clock.advance(1000);
   t.same(health.drift(), []);
-  t.ok(log.lines.some((line) => line.includes('cannot look for changes')));
+  t.ok(log.lines.some((line) => line.includes('cannot check for external changes')));
   answer = () => Promise.resolve(true);
   await clock.advance(1003);
   t.match(health.drift(), [{ family: 'IPv4', process: null }]);

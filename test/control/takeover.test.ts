@@ -62,8 +62,8 @@ t.test('leftovers of other modes are removed until there are none, and each is l
   t.equal(addon.passes, 3, 'one at a time, and none after the last');
   t.same(finished, [3]);
   t.strictSame(log.lines, [
-    'warn could not remove what another proxy mode left, will be retried',
-    'info 0 removed what another proxy mode left',
+    'warn could not remove rules of another proxy mode, will be retried',
+    'info 0 removed rules of another proxy mode',
   ]);
 });
 
@@ -96,7 +96,7 @@ t.test('leftovers whose removal cannot be loaded are reported once, and retried'
   });
   for (let pass = 1; pass <= 2; pass++) {
     t.match(await takeover.proceed(), { removed: false, finished: false });
-    t.strictSame(log.lines, ['warn could not remove what another proxy mode left, will be retried']);
+    t.strictSame(log.lines, ['warn could not remove rules of another proxy mode, will be retried']);
   }
   t.notOk(finished);
   t.match(await takeover.proceed(), { removed: true, finished: true });

@@ -31,8 +31,8 @@ const AWAY: ApiFault = {
   make: (cluster) => cluster.kill(),
   undo: (cluster) => cluster.launch(),
   says: [
-    /services.* cannot be read from the API server, what was read before stays: unavailable: .*ECONNREFUSED/,
-    /remedy: see that it runs and is reached from here: curl -k URL\/livez/,
+    /services.* cannot be read from the API server, what was read stays in use: unavailable: .*ECONNREFUSED/,
+    /remedy: check that it runs and is reachable from here: curl -k URL\/livez/,
   ],
 };
 

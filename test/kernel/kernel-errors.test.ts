@@ -36,7 +36,7 @@ t.test('a proxy without CAP_NET_ADMIN reports it', async (t) => {
   t.equal(await status(lab), 503);
   t.match(proxy.log, /EPERM.*CAP_NET_ADMIN/, 'it says what is missing');
   t.equal(count(proxy.log, /"sync failed, will be retried"/g), 2, 'once for each family');
-  t.match(proxy.log, /"cannot follow what others do to the ruleset/);
+  t.match(proxy.log, /"cannot watch the ruleset/);
   const metrics = await lab.http('node', 'http://127.0.0.1:10249/metrics');
   t.match(
     'body' in metrics ? metrics.body : '',

@@ -94,7 +94,7 @@ for (const flavor of FLAVORS) {
       before.filter((line) => !isKubeProxys(line)),
       "kubelet's chains and the others' rules are as they were",
     );
-    t.match(proxy.log, /removed what another proxy mode left/);
+    t.match(proxy.log, /removed rules of another proxy mode/);
 
     await proxy.stop('SIGTERM');
     await load(lab, flavor, (view) => iptablesRules(view, PEER_SERVICES));

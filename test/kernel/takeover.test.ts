@@ -145,7 +145,7 @@ COMMIT
   proxy.launch();
   await proxy.ready();
   await eventually('what was there is gone', () =>
-    Promise.resolve(proxy.log.includes('removed what another proxy mode left') || null),
+    Promise.resolve(proxy.log.includes('removed rules of another proxy mode') || null),
   );
   enough.abort();
   await client;

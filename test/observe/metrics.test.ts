@@ -229,7 +229,7 @@ t.test('metrics sources are read at each scrape', async (t) => {
   t.notOk(before.has('pointsman_source_last_event_timestamp_seconds'));
   t.same(before.get('pointsman_source_failures_total'), {
     name: 'pointsman_source_failures_total',
-    help: 'Failures of a source so far by kind.',
+    help: 'Failures of a source by kind.',
     type: 'counter',
     samples: [{ name: 'pointsman_source_failures_total', labels: { source: 'services', kind: 'silent' }, value: 2 }],
   });

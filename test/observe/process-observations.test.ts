@@ -30,7 +30,7 @@ t.test('each API server error has its remedy, and resources with one cause are g
     ['unauthorized: 401: Unauthorized', /token or certificate/],
     ['forbidden: 403: services is forbidden', /ClusterRole system:node-proxier/],
     ['unavailable: connect ECONNREFUSED', /curl -k URL\/livez/],
-    ['silent: nothing came for 180 s', /curl -k URL\/livez/],
+    ['silent: nothing received for 180 s', /curl -k URL\/livez/],
     ['throttled: 429', /flowschemas/],
     ['undecodable: frame', /see the log of the API server/],
   ] as const) {
@@ -40,7 +40,7 @@ t.test('each API server error has its remedy, and resources with one cause are g
         kind: 'api-server',
         severity: 'warning',
         remedy,
-        text: `services, endpointslices cannot be read from the API server, what was read before stays: ${trouble}`,
+        text: `services, endpointslices cannot be read from the API server, what was read stays in use: ${trouble}`,
       },
     ]);
   }
@@ -62,7 +62,7 @@ t.test('an unresponsive API server is observed after five seconds at the start, 
   t.same(observeProcess({ ...starting, waitingFor: [] }), [], 'a resource that the server does not have');
   t.same(observeProcess({ ...WELL, sources: [{ ...SERVICES, sinceLastEventMs: 99_999 }] }), []);
   t.match(observeProcess({ ...WELL, sources: [{ ...SERVICES, sinceLastEventMs: 100_000 }] }), [
-    { text: /silent: nothing came for 100 s$/ },
+    { text: /silent: nothing received for 100 s$/ },
   ]);
   t.end();
 });
@@ -81,7 +81,7 @@ t.test('rules that cannot be written are observed, families with one cause toget
     ['ENOBUFS', /see the log/],
   ] as const)
     t.match(observeProcess(failing(reason)), [
-      { kind: 'sync', text: `rules of IPv4 and IPv6 cannot be written, those that are there stay: ${reason}`, remedy },
+      { kind: 'sync', text: `rules of IPv4 and IPv6 cannot be written, the existing ones stay: ${reason}`, remedy },
     ]);
   t.end();
 });

@@ -190,7 +190,7 @@ t.test('a file in the place of the status socket stays', async (t) => {
   await opened.close();
   await writeFile(path, 'precious');
   await socket().start();
-  t.match(log.lines, [/there is a file of this name that is no socket/]);
+  t.match(log.lines, [/a file of this name exists and is no socket/]);
   t.ok((await stat(path)).isFile());
 });
 

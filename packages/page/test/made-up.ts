@@ -329,7 +329,7 @@ export function triage(): TriageAnswer {
     observations: [
       {
         severity: 'warning',
-        text: 'net.ipv4.ip_forward is 0: this node forwards no IPv4 packet, neither of pods nor to them',
+        text: 'net.ipv4.ip_forward is 0: this node forwards no IPv4 packets from or to pods',
         remedy: 'sysctl -w net.ipv4.ip_forward=1, and the same in /etc/sysctl.d',
       },
     ],

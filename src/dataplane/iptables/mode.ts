@@ -21,7 +21,7 @@ export const IPTABLES = defineMode({
     syncFailures: { name: 'sync_proxy_rules_iptables_restore_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: {
       name: 'sync_proxy_rules_iptables_partial_restore_failures_total',
-      help: 'Syncs of what had changed that failed; a full one follows.',
+      help: 'Failed syncs of changes; a full sync follows.',
     },
     cleanupFailures: null,
     rules: {

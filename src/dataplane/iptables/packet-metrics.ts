@@ -2,7 +2,7 @@
 
 export const INVALID_DROPPED = {
   name: 'iptables_ct_state_invalid_dropped_packets_total',
-  help: 'Packets dropped on their way through because conntrack could not place them.',
+  help: 'Forwarded packets dropped because conntrack found them invalid.',
 };
 export const LOCALHOST_ACCEPTED = {
   name: 'iptables_localhost_nodeports_accepted_packets_total',

@@ -22,7 +22,7 @@ export const NFTABLES = defineMode({
     partialSyncFailures: null,
     cleanupFailures: {
       name: 'sync_proxy_rules_nftables_cleanup_failures_total',
-      help: 'Syncs that could not remove all that was in the way.',
+      help: 'Syncs that could not remove all conflicting objects.',
     },
     rules: null,
     packets: [],

@@ -3,7 +3,7 @@ import type { MetricFamily } from '../exposition.js';
 import { OTHER } from './service-series.js';
 
 const COUNTED = [
-  ['attempts', 'TCP connection attempts through Services to an endpoint; one that is balanced anew is another.'],
+  ['attempts', 'TCP connection attempts through Services to an endpoint; a retry to another endpoint counts again.'],
   ['answers', 'Answers of an endpoint to them (SYN/ACK).'],
   ['refusals', 'Resets by an endpoint in answer to them.'],
 ] as const;
