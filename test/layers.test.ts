@@ -30,7 +30,7 @@ function projectSources(): ReadonlyMap<string, string> {
   );
 }
 
-t.test('the project keeps to its layers', (t) => {
+t.test('every import keeps to the layers', (t) => {
   const sources = projectSources();
   for (const contract of [
     'base/ip.ts',

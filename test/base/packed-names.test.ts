@@ -13,7 +13,7 @@ function pack(names: readonly (string | null)[], packed = new PackedNames()): st
   return packed.text();
 }
 
-t.test('packed names come back, and are found', (t) => {
+t.test('packed names are unpacked and found', (t) => {
   const packed = new PackedNames();
   for (const names of [
     [],

@@ -18,7 +18,7 @@ const CONFIGURATION = {
   empty: [{}, [], -12],
 };
 
-t.test('JSON as programs write it is read', (t) => {
+t.test('JSON in the common layout is read without the YAML library', (t) => {
   for (const text of [
     JSON.stringify(CONFIGURATION),
     `${JSON.stringify(CONFIGURATION, null, 2)}\n`,

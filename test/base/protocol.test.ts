@@ -1,7 +1,7 @@
 import t from 'tap';
 import { isPort, parseProtocol, protocolFromNumber, protocolNumber, PROTOCOLS } from '../../src/base/protocol.js';
 
-t.test('protocols by name and by IANA number', (t) => {
+t.test('protocols are read by name and by IANA number', (t) => {
   t.same(PROTOCOLS.map(protocolNumber), [6, 17, 132]);
   for (const protocol of PROTOCOLS) {
     t.equal(parseProtocol(protocol), protocol);

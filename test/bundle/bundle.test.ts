@@ -280,7 +280,7 @@ t.test('the egress selection is a bundle of its own', (t) => {
   t.end();
 });
 
-t.test('limits of events are a bundle of their own', (t) => {
+t.test('the event rate limit is a bundle of its own', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./event-limit.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'SourceAndObject');

@@ -145,7 +145,7 @@ function comparable(document: KubeProxyConfiguration, mode: string): KubeProxyCo
 }
 
 for (const [id, argv, expected, mode = 'nftables'] of ROWS) {
-  t.test(`${id}: ${argv.join(' ')} (${mode})`, (t) => {
+  t.test(`flags ${id}: ${argv.join(' ')} (${mode})`, (t) => {
     // A mode that cannot run yet can be written.
     const { document } = loaded([
       `--proxy-mode=${mode}`,
@@ -288,7 +288,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
   t.end();
 });
 
-t.test('giving a flag the value it has anyway changes nothing', (t) => {
+t.test('a flag with the default as its value changes nothing', (t) => {
   const plain = loaded(['--proxy-mode=nftables']);
   for (const { name, initial, type, platform } of CONFIGURATION_FLAGS) {
     if (platform !== undefined) continue;

@@ -308,7 +308,7 @@ t.test('ST-10: the node name is the override or the host name', (t) => {
   t.end();
 });
 
-t.test("CF-53: kubeadm's file means the defaults", (t) => {
+t.test('CF-53: a file of kubeadm gives the defaults', (t) => {
   const { config, warnings } = loaded(['--config=/var/lib/kube-proxy/config.conf', '--hostname-override=Node-1'], {
     '/var/lib/kube-proxy/config.conf': KUBEADM,
   });
@@ -322,7 +322,7 @@ t.test("CF-53: kubeadm's file means the defaults", (t) => {
   t.end();
 });
 
-t.test('garbage in the file gives a ConfigError, nothing else', (t) => {
+t.test('garbage in the configuration file gives a ConfigError, nothing else', (t) => {
   let seed = 7;
   const next = (bound: number): number => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;

@@ -52,7 +52,7 @@ t.test('one row of the table decodes its default and value, and refuses wrong on
   t.end();
 });
 
-t.test('one row of the table makes a flag', (t) => {
+t.test('one row of the table defines a flag', (t) => {
   const flags = flagsOf(TABLE);
   const flag = flags.find(({ name }) => name === 'ipvs-extra');
   t.equal(flags.length, flagsOf(KUBE_PROXY).length + 1);

@@ -52,7 +52,7 @@ t.test('flags for authentication and authorization of the metrics address', (t) 
   t.end();
 });
 
-t.test('flags of the audit log', (t) => {
+t.test('flags of the audit log are read', (t) => {
   const audit = (...flags: readonly string[]): unknown => loaded(['--metrics-tls', ...flags]).config.secured?.audit;
   const files = ['--audit-policy-file=/p', '--audit-log-path=/l'];
   t.equal(audit(), null);

@@ -231,7 +231,7 @@ const RULES: readonly (readonly [string, string, string])[] = [
 ];
 
 for (const [rule, body, message] of RULES) {
-  t.test(`${rule}: ${body}`, (t) => {
+  t.test(`validation ${rule}: ${body}`, (t) => {
     t.same(problems(body), [`KubeProxyConfiguration.${message}`]);
     t.end();
   });

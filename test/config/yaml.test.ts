@@ -91,7 +91,7 @@ t.test('merge() lays one mapping over another, in a copy', (t) => {
   t.end();
 });
 
-t.test('has() looks for a path', (t) => {
+t.test('has() tests whether a path exists', (t) => {
   const mapping = only('a: {b: ~}\nc: 1\n');
   for (const path of [[], ['a'], ['a', 'b'], ['c']]) t.ok(mapping.has(path), path.join('.'));
   for (const path of [['b'], ['a', 'c'], ['a', 'b', 'c'], ['c', 'd']]) t.notOk(mapping.has(path), path.join('.'));

@@ -37,7 +37,7 @@ function setup(
   return { clock, loop, runs, starts: () => runs.map((run) => run.at) };
 }
 
-t.test('nothing runs before the first trigger, and the first run is full and not delayed', async (t) => {
+t.test('the loop runs nothing before the first trigger, and then a full run without delay', async (t) => {
   const { clock, loop, runs } = setup();
   await clock.advance(100_000);
   t.equal(runs.length, 0);
@@ -67,18 +67,15 @@ t.test('a burst is one run, and the interval counts from start to start', async 
   t.same(starts(), [0, 1000, 6000], 'an idle loop starts at once');
 });
 
-t.test(
-  'with no minimum interval a run that takes no time delays none, and triggers of one turn go together',
-  async (t) => {
-    const { clock, loop, starts } = setup({ minIntervalMs: 0 });
-    for (let i = 0; i < 3; i++) {
-      loop.trigger();
-      loop.trigger();
-      await clock.advance(0);
-    }
-    t.same(starts(), [0, 0, 0]);
-  },
-);
+t.test('without a minimum interval a run starts at once, and triggers of one turn are one run', async (t) => {
+  const { clock, loop, starts } = setup({ minIntervalMs: 0 });
+  for (let i = 0; i < 3; i++) {
+    loop.trigger();
+    loop.trigger();
+    await clock.advance(0);
+  }
+  t.same(starts(), [0, 0, 0]);
+});
 
 t.test('an urgent trigger ignores the minimum interval, and its retry does too', async (t) => {
   const { clock, loop, starts } = setup({}, (index) => (index === 1 ? new Error('no') : null));
@@ -160,14 +157,14 @@ t.test('a retry keeps the minimum interval', async (t) => {
   t.same(starts(), [0, 1000]);
 });
 
-t.test('jitter takes at most a fifth off', async (t) => {
+t.test('the jitter of the loop shortens a delay by a fifth at most', async (t) => {
   const { clock, loop, starts } = setup({ minIntervalMs: 1, random: () => 0.5 }, () => new Error('no'));
   loop.trigger();
   await clock.advance(90);
   t.same(starts(), [0, 90]);
 });
 
-t.test('a full run comes each interval after the last one succeeded', async (t) => {
+t.test('the loop makes a full run each interval after the last one succeeded', async (t) => {
   const { clock, loop, runs } = setup({ minIntervalMs: 0 }, (index) => (index === 2 ? new Error('no') : null));
   loop.trigger();
   await clock.advance(20_000);
@@ -235,7 +232,7 @@ t.test('stop waits for the run in flight and starts no other', async (t) => {
   t.equal(clock.waiting, 0);
 });
 
-t.test('stop cancels what was about to start', async (t) => {
+t.test('stop() of the loop cancels a run that was about to start', async (t) => {
   const { clock, loop, runs } = setup();
   loop.trigger();
   await loop.stop();
@@ -244,7 +241,7 @@ t.test('stop cancels what was about to start', async (t) => {
   t.equal(runs.length, 0);
 });
 
-t.test('a trigger from within a run is not lost', async (t) => {
+t.test('a trigger during a run of the loop is not lost', async (t) => {
   const clock = new FakeClock(0);
   let runs = 0;
   const loop = new Loop({

@@ -20,7 +20,7 @@ function config(...flags: readonly string[]): Config {
   return loaded.config;
 }
 
-t.test('a setting without effect in mode kernelspace neither ends a start nor is an error', (t) => {
+t.test('a setting without effect in mode kernelspace is no error, and does not end the start', (t) => {
   const four = node('me', ['192.168.0.2']);
   for (const body of [
     'clusterCIDR: fd00::/64',

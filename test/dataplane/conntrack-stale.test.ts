@@ -55,7 +55,7 @@ const CASES: readonly Case[] = [
     stale: [1, 2],
   },
   {
-    name: 'what is no frontend is left alone: address, port and protocol count',
+    name: 'flows to other addresses, ports or protocols than the frontends stay',
     frontends: [DNS],
     flows: [
       { to: '10.96.0.11 53', by: '10.244.9.9 53' },
@@ -153,7 +153,7 @@ const CASES: readonly Case[] = [
     stale: [2],
   },
   {
-    name: 'and it does so when only the node port changed',
+    name: 'a frontend of its own comes before the node port, also when only the latter changed',
     frontends: [NODE_PORT, { at: '192.168.0.1 30053', to: ['10.244.6.6 53'] }],
     changed: ['nodeport:30053/UDP'],
     nodeAddresses: ['192.168.0.1', '192.168.0.2'],
@@ -174,7 +174,7 @@ const CASES: readonly Case[] = [
     stale: [1],
   },
   {
-    name: 'a gone frontend leaves no flow',
+    name: 'a removed frontend leaves no flow',
     frontends: [DNS],
     changed: ['10.96.0.66:53/UDP', 'nodeport:30066/UDP', '10.96.0.77:53/TCP'],
     nodeAddresses: ['192.168.0.1'],
@@ -188,7 +188,7 @@ const CASES: readonly Case[] = [
     stale: [1, 2],
   },
   {
-    name: 'a gone frontend in a full pass',
+    name: 'a removed frontend in a full pass',
     frontends: [DNS],
     changed: null,
     gone: ['10.96.0.66:53/UDP'],
@@ -200,7 +200,7 @@ const CASES: readonly Case[] = [
     stale: [1, 3],
   },
   {
-    name: 'a gone external IP uncovers a node port on the same address',
+    name: 'a removed external IP uncovers a node port on the same address',
     frontends: [NODE_PORT],
     changed: ['192.168.0.1:30053/UDP'],
     nodeAddresses: ['192.168.0.1'],
@@ -259,7 +259,7 @@ function decide(testCase: Case): string[] {
 }
 
 for (const testCase of CASES) {
-  t.test(testCase.name, (t) => {
+  t.test(`stale flows: ${testCase.name}`, (t) => {
     const family = testCase.family ?? 'IPv4';
     const all = printRecords(family, listing(family, testCase.flows).records);
     const expected = testCase.stale.map((position) => all[position - 1]);

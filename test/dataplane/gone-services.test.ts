@@ -94,13 +94,13 @@ async function comeAndGo<Kernel, Process extends FamilyDataplane>(
   t.same(grown, [], 'by what leads to it, and how many entries');
 }
 
-t.test('mode nftables remembers no Service that is gone', (t) => {
+t.test('mode nftables keeps nothing of removed Services', (t) => {
   const rig = new NftablesRig();
   const wait = (): void => void (rig.now += 2000);
   return comeAndGo(t, { name: 'nftables', rig, kernel: [rig.kernel], wait });
 });
 
-t.test('mode iptables remembers no Service that is gone', (t) => {
+t.test('mode iptables keeps nothing of removed Services', (t) => {
   const rig = new IptablesRig(new FakeIptables());
   const wait = (): void => {
     rig.wait(2000);
@@ -108,13 +108,13 @@ t.test('mode iptables remembers no Service that is gone', (t) => {
   return comeAndGo(t, { name: 'iptables', rig, kernel: [rig.kernel], wait });
 });
 
-t.test('mode ipvs remembers no Service that is gone', (t) => {
+t.test('mode ipvs keeps nothing of removed Services', (t) => {
   const rig = new IpvsRig();
   const wait = (): void => void (rig.now += 2_000_000);
   return comeAndGo(t, { name: 'ipvs', rig, kernel: [rig.kernel, rig.kernel.addon, rig.kernel.programs], wait });
 });
 
-t.test('mode kernelspace remembers no Service that is gone', (t) => {
+t.test('mode kernelspace keeps nothing of removed Services', (t) => {
   const rig = new KernelspaceRig();
   const wait = (): void => void (rig.now += 2000);
   return comeAndGo(t, { name: 'kernelspace', rig, kernel: [rig.kernel, rig.kernel.hns], wait });

@@ -98,7 +98,7 @@ for (const mode of MODES) {
     t.notOk(await hasTable(lab), 'nothing is left when the process has ended');
   });
 
-  t.test(`${mode}: an endpoint that answers nothing is named by explain and status`, async (t) => {
+  t.test(`${mode}: explain and status name an endpoint that does not answer`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
     const proxy = await Proxy.start(t, lab, { mode, objects: WEB });

@@ -51,7 +51,7 @@ async function listing(kernel: NftablesAddon): Promise<unknown> {
 }
 
 for (const [name, transactions] of Object.entries(STORIES)) {
-  t.test(name, async (t) => {
+  t.test(`the fake nftables agrees with the kernel: ${name}`, async (t) => {
     const fake = new FakeKernel(addon);
     t.teardown(() => outcome(addon, [run(['add', 'table', {}], ['delete', 'table', {}])]));
     for (const [index, operations] of transactions.entries()) {

@@ -68,7 +68,7 @@ t.test('health of a node with a family that cannot be synced, or that is not the
     to: endpoint(view.clusterIP(41), 80),
     expect: view.kept(['remote-a'], 80),
   }));
-  await t.test('a table that belongs to another process', async (t) => {
+  await t.test('a table of another process makes its family unhealthy', async (t) => {
     const owner = lab.spawn('node', ['nft', '-i']);
     owner.stdin.write('add table ip kube-proxy { flags owner; }\n');
     await eventually("the other process's table", async () => ((await lab.ruleset()).includes('owner') ? true : null));
@@ -87,7 +87,7 @@ t.test('health of a node with a family that cannot be synced, or that is not the
     t.equal(status(await get('/livez')), 200);
     t.equal(proxy.log.match(/"sync failed, will be retried"/g)?.length, 1, 'said once');
   });
-  await t.test('IPv6 switched off (ST-30)', async (t) => {
+  await t.test('ST-30: a node without IPv6 is healthy with IPv4', async (t) => {
     await lab.output('node', ['nft', 'flush', 'ruleset']);
     await lab.sysctl('node', 'net/ipv6/conf/all/disable_ipv6', '1');
     const proxy = await Proxy.prepare(t, lab);

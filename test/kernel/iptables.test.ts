@@ -62,7 +62,7 @@ const FLAVORS: readonly (readonly [mode: LabMode, programs: readonly string[]])[
 const MODES = usually(FLAVORS.slice(0, 1), FLAVORS);
 
 for (const [mode, programs] of MODES) {
-  t.test(mode, async (t) => {
+  t.test(`${mode} on a node`, async (t) => {
     const lab = await Lab.start(t);
     await lab.serveAll(PODS, [[80, 'TCP']]);
     const proxy = await Proxy.start(t, lab, {
@@ -101,7 +101,7 @@ for (const [mode, programs] of MODES) {
       t.same(await failed(watches), [], 'no request is lost');
     });
 
-    await t.test('rules that somebody flushes or changes come back', async (t) => {
+    await t.test('rules that were flushed or changed externally are restored', async (t) => {
       for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-F');
       for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-X');
       await eventually('repair after a flush', () => isConsistent(proxy), 20_000);
@@ -114,7 +114,7 @@ for (const [mode, programs] of MODES) {
       await checkRows(t, lab, ROWS, 'after the damage');
     });
 
-    await t.test('IT-27: health checks come through a host that lets nothing in', async (t) => {
+    await t.test('IT-27: health checks pass a host firewall that accepts nothing', async (t) => {
       const [program = ''] = programs;
       await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'DROP']);
       const ask = (port: number): ReturnType<Lab['http']> =>
@@ -128,7 +128,7 @@ for (const [mode, programs] of MODES) {
       await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'ACCEPT']);
     });
 
-    await t.test('to nftables mode and back again', async (t) => {
+    await t.test('the mode changes to nftables and back', async (t) => {
       const watches = await watchAll(lab);
       for (const next of ['nftables', mode] as const) {
         await proxy.stop('SIGTERM');
@@ -149,7 +149,7 @@ for (const [mode, programs] of MODES) {
       t.same(await failed(watches), [], 'no request is lost');
     });
 
-    await t.test('--cleanup', async (t) => {
+    await t.test('--cleanup removes everything of iptables mode', async (t) => {
       await all('-t', 'nat', '-N', 'MINE');
       await all('-t', 'nat', '-A', 'PREROUTING', '-j', 'MINE');
       await proxy.stop('SIGTERM');

@@ -206,7 +206,7 @@ t.test('pointsman works with a real API server', SKIPPED, async (t) => {
     t.match(JSON.stringify(findings), /default\/web-2/);
   });
 
-  await t.test('what all nodes find alike is one event', async (t) => {
+  await t.test('a finding that all nodes share is one event in the cluster', async (t) => {
     const kubeconfig = world.kubeconfig('proxy', proxyAccount);
     const own: ProxyEvent = {
       type: 'Warning',

@@ -91,7 +91,7 @@ t.test('explain prints the path of a packet, and what the kernel has', async (t)
     kernel: { agrees: null, unknown: 'only manifests were asked' },
   });
 
-  t.test('affinity', async (t) => {
+  t.test('explain shows the affinity of a client', async (t) => {
     for (const [to, from, client] of [
       ['10.96.0.41:80', '10.244.1.11', 'pod-b'],
       ['192.168.0.2:30001', '10.244.1.11%veth-b', 'pod-b'],

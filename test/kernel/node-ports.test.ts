@@ -191,14 +191,14 @@ t.test("node ports follow the node's primary address, and bindAddress", async (t
       })),
     );
   const other = node(NODE_NAME, { addresses: Object.values(ADDRESSES.alternate) });
-  await t.test('node object', async (t) => {
+  await t.test('node ports follow the addresses of the Node', async (t) => {
     const proxy = await Proxy.start(t, lab, { objects: OBJECTS, node: other });
     await checkRows(t, lab, rows('alternate'), 'second address is primary');
     proxy.replaceNode(node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) }));
     await proxy.apply(OBJECTS);
     await checkRows(t, lab, rows('node'), 'changed live');
   });
-  await t.test('bindAddress', async (t) => {
+  await t.test('node ports follow bindAddress', async (t) => {
     const proxy = await Proxy.start(t, lab, {
       objects: OBJECTS,
       config: { bindAddress: ADDRESSES.alternate.IPv4, healthzBindAddress: '0.0.0.0:10256' },

@@ -86,7 +86,7 @@ t.test('selftest passes with its own Service, and leaves nothing', async (t) => 
   );
   await nothingIsLeft(t, at, before);
 
-  await t.test('rules of others that drop, and a test that is killed', async (t) => {
+  await t.test('selftest fails with foreign rules that drop, and a killed selftest leaves nothing', async (t) => {
     const wall = 'table inet wall { chain f { type filter hook forward priority 10; ip daddr 198.18.0.0/15 drop; }; }';
     await at.lab.output('node', ['nft', '-f', '-'], wall);
     const walled = await traces(at);

@@ -236,7 +236,7 @@ async function rememberedIn(lab: Lab): Promise<number> {
 }
 
 for (const mode of MODES) {
-  t.test(mode, async (t) => {
+  t.test(`service telemetry counts real traffic, mode ${mode}`, async (t) => {
     // A flow of a single question to DNS would last for two seconds, and flows are compared with.
     const flags = [...FLAGS, '--dns-retry=0'];
     const lab = await Lab.start(t);

@@ -158,7 +158,7 @@ t.test('trace agrees with explain', async (t) => {
           );
         if (!t.passing()) t.comment(JSON.stringify({ connection, explanation }, null, 1));
       });
-  await t.test('rules of others', async (t) => {
+  await t.test('trace shows foreign rules', async (t) => {
     const wall = 'table inet wall { chain f { type filter hook forward priority 10; tcp dport 8080 drop; }; }';
     await at.lab.output('node', ['nft', '-f', '-'], wall);
     const { connection, agrees } = await traced(at, { from: 'client', to: clusterIP(41)(IPV4) });
@@ -169,7 +169,7 @@ t.test('trace agrees with explain', async (t) => {
     t.equal(agrees, true, 'which explain warns of');
     await at.lab.output('node', ['nft', 'delete', 'table', 'inet', 'wall']);
   });
-  await t.test('a node that does not forward', async (t) => {
+  await t.test('trace shows that the node does not forward', async (t) => {
     await at.lab.sysctl('node', 'net/ipv4/conf/all/forwarding', '0');
     const tracing = await start(at, 'web');
     await at.lab.request({ from: 'client', to: clusterIP(41)(IPV4), timeoutMs: 300 });
@@ -181,7 +181,7 @@ t.test('trace agrees with explain', async (t) => {
     t.match(stdout, /^explain +agrees: [^]*net\.ipv4\.ip_forward is 0[^]*remedy: sysctl -w net\.ipv4\.ip_forward=1/m);
     await at.lab.sysctl('node', 'net/ipv4/conf/all/forwarding', '1');
   });
-  await t.test('in words, a sender and several connections', async (t) => {
+  await t.test('trace prints text, selects a sender, and follows several connections', async (t) => {
     const tracing = await start(at, 'svc/web', '--from', '203.0.113.2', '--count', '2');
     await at.lab.request({ from: 'pod-b', to: clusterIP(41)(IPV4) });
     await at.lab.request({ from: 'client', to: clusterIP(41)(IPV4) });
@@ -201,7 +201,7 @@ t.test('trace agrees with explain', async (t) => {
     t.match(stdout, /^answer +from 10\.244\.\S+:8080, goes back as from 10\.96\.0\.41:80$/m);
     t.match(stdout, /^explain +agrees: TCP from 203\.0\.113\.2 /m);
   });
-  await t.test('one that is killed, and two at once', async (t) => {
+  await t.test('two traces run at once, and killed ones leave nothing', async (t) => {
     const first = await start(at, 'web', '--seconds', '60');
     const second = await start(at, 'web', '--seconds', '60');
     t.equal((await tables(at.lab)).length, 2);
@@ -227,7 +227,7 @@ t.test('trace agrees with explain', async (t) => {
     t.match(unable, { status: 2, stderr: /it takes CAP_NET_ADMIN/ });
   });
   t.equal(await ruleset(at.lab), before, 'byte for byte as it was');
-  await t.test('affinity', async (t) => {
+  await t.test('trace shows affinity', async (t) => {
     const traffic = { from: 'client', to: clusterIP(43)(IPV4) };
     const endpoints: (string | null)[] = [];
     for (let count = 0; count < 4; count++) {

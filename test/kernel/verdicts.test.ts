@@ -38,11 +38,11 @@ t.test('verdicts of packets by policies, endpoints and addresses', async (t) => 
   await addVisitor(lab);
   const world = { lab, proxy: await Proxy.start(t, lab) };
   // Each has Services of its own, and those of the one before are forgotten.
-  await t.test('no endpoints: everything is refused', (t) => noEndpoints(t, world));
-  await t.test('cluster IPs', (t) => clusterIPs(t, world));
-  await t.test('policies of external traffic', (t) => externalPolicies(t, world));
-  await t.test('internal policy', (t) => internalPolicy(t, world));
-  await t.test('terminating endpoints', (t) => terminatingEndpoints(t, world));
+  await t.test('a Service without endpoints is refused on every frontend', (t) => noEndpoints(t, world));
+  await t.test('cluster IPs are balanced', (t) => clusterIPs(t, world));
+  await t.test('external policies are obeyed', (t) => externalPolicies(t, world));
+  await t.test('internal policies are obeyed', (t) => internalPolicy(t, world));
+  await t.test('terminating endpoints are used if none is ready', (t) => terminatingEndpoints(t, world));
 });
 
 async function noEndpoints(t: Test, { lab, proxy }: World): Promise<void> {

@@ -189,7 +189,7 @@ function balanced(fields: Parameters<typeof service>[1] = {}, endpoints = TWO): 
   });
 }
 
-t.test('explain names policies, and who is subject to them', (t) => {
+t.test('explain names policies, and the clients that they apply to', (t) => {
   const cluster = new Scene(balanced());
   t.same(cluster.say('external', CLUSTER_IP, 'policy'), ['internalTrafficPolicy Cluster: endpoints on every node']);
   t.same(cluster.say('external', '192.0.2.1:80', 'policy'), ['externalTrafficPolicy Cluster: endpoints on every node']);
@@ -244,7 +244,7 @@ t.test('explain says whether a packet is masqueraded', (t) => {
   t.end();
 });
 
-t.test('explain of packets that are not forwarded', (t) => {
+t.test('explain says why a packet is not forwarded', (t) => {
   const rows = [
     ...balanced({ sourceRanges: ['203.0.113.0/24', '10.0.0.0/8'] }),
     serviceCIDR('kubernetes', ['10.96.0.0/16']),
@@ -314,7 +314,7 @@ t.test('explain names conflicts, affinity, unsynced sources and deleted Services
   t.end();
 });
 
-t.test('explain of the sender', (t) => {
+t.test('explain says what the sender of a packet is', (t) => {
   const endpoints = web([{ address: '10.0.0.1' }]);
   const bridge = new Scene(
     endpoints,

@@ -12,7 +12,7 @@ import { PacketTracer, type PacketScene } from './packet-scene.js';
  */
 
 function verify(title: string, scene: PacketScene, checks: string, names: Readonly<Record<string, string>> = {}): void {
-  t.test(title, (t) => {
+  t.test(`packet verdicts: ${title}`, (t) => {
     const tracer = new PacketTracer(scene);
     const named = (text: string): string =>
       Object.entries(names).reduce((all, [name, value]) => all.replaceAll(name, value), text);

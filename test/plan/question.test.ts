@@ -2,7 +2,7 @@ import t from 'tap';
 import { parseQuestion, QuestionError } from '../../src/plan/question.js';
 import { address } from '../support/rows.js';
 
-t.test('questions that explain accepts', (t) => {
+t.test('explain accepts questions in all forms', (t) => {
   t.same(parseQuestion('external', '10.96.0.1:80/TCP'), {
     sender: { type: 'external' },
     destination: '10.96.0.1',
@@ -32,7 +32,7 @@ t.test('questions that explain accepts', (t) => {
   t.end();
 });
 
-t.test('questions that explain refuses', (t) => {
+t.test('explain refuses malformed questions', (t) => {
   const rows: readonly (readonly [string, string, RegExp])[] = [
     ['external', '', /^destination "": must be address:port\/protocol, with IPv6 in brackets$/],
     ['external', '10.96.0.1', /must be address:port/],

@@ -230,7 +230,7 @@ const CASES: readonly Case[] = [
 ];
 
 for (const { name, endpoints, zone, cluster, local, any } of CASES) {
-  t.test(name, (t) => {
+  t.test(`endpoint selection: ${name}`, (t) => {
     const selection = selectEndpoints('IPv4', port(), [slice('svc', endpoints, { family: 'IPv4' })], facts(zone), BOTH);
     const hosts = (hosts: string): readonly string[] =>
       hosts === '' ? [] : hosts.split(' ').map((x) => `10.0.0.${x}:80`);

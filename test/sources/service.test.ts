@@ -13,7 +13,7 @@ function rowOf(spec: ApiObject, rest: ApiObject = {}): ServiceRow {
   return row;
 }
 
-t.test('a minimal Service gets what the API server would fill in', (t) => {
+t.test('a minimal Service gets the defaults of the API server', (t) => {
   const object = { metadata: { name: 'web' }, spec: { clusterIP: '10.96.0.1', ports: [{ port: 80 }] } };
   const expected: ServiceRow = {
     kind: 'Service',
@@ -258,7 +258,7 @@ t.test('SV-09 the affinity timeout defaults to three hours', (t) => {
   t.end();
 });
 
-t.test('WA-02, WA-11 a Service of another proxy is absent, whatever else it says', (t) => {
+t.test('WA-02, WA-11 a Service with the label of another proxy is absent', (t) => {
   const metadata = { name: 'web', labels: { 'service.kubernetes.io/service-proxy-name': '' } };
   t.strictSame(translate(serviceObject('web', { clusterIP: 'rubbish' }, { metadata })), {
     ref: { kind: 'Service', namespace: 'default', name: 'web' },

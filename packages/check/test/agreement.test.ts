@@ -150,7 +150,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd2 error: KubeControllerManagerConfiguration.GarbageCollectorController.EnableGarbageCollector: "false": does not agree with "T" of ClusterConfiguration.apiServer.extraArgs.enable-garbage-collector (f)',
   ],
   [
-    'Services that claim the same, or what is not theirs',
+    'Services with the same addresses or ports, or those of a Node',
     [
       service('a', `clusterIP: 10.96.0.1, type: NodePort, ports: [{port: 80, nodePort: 30080}]`),
       service('b', `clusterIP: 10.96.0.1, ${ports}`),
@@ -179,7 +179,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
 ];
 
 for (const [name, documents, ...expected] of CASES) {
-  t.test(name, async (t) => {
+  t.test(`check compares documents: ${name}`, async (t) => {
     const { stdout, stderr, status } = await check(['f'], () => documents.join('\n---\n'));
     const lines = stdout.split('\n').filter((line) => line !== '');
     t.same(lines.map((line) => line.replace(/^f:\d+: document /, 'd').replace(': ', ' ')).sort(), [...expected].sort());

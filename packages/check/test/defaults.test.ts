@@ -21,26 +21,22 @@ const UNSAFE =
 const NO_RANGE = /^f:\d+: document [14]: warning: KubeProxyConfiguration\.clusterCIDR: is not set, [^\n]*\n$/;
 
 const CASES: readonly (readonly [name: string, texts: readonly string[], reported?: RegExp, release?: string])[] = [
-  [
-    'a new cluster, with its components: without a range of pods proxies know none',
-    [INIT, CLUSTER, KUBELET, PROXY],
-    NO_RANGE,
-  ],
-  ['each of them alone: the cluster', [CLUSTER]],
-  ['its first node', [INIT]],
-  ['its node agents', [KUBELET]],
-  ['its proxies', [PROXY], NO_RANGE],
-  ['a node that joins: who trusts anybody is told so', [JOIN], UNSAFE],
-  ['a node that leaves', [RESET]],
-  ['an upgrade', [UPGRADE]],
-  ['what is kept in the cluster', Object.values(CONFIG_MAPS).flatMap((data) => Object.values(data))],
+  ['a new cluster with its components, without a pod CIDR', [INIT, CLUSTER, KUBELET, PROXY], NO_RANGE],
+  ['a ClusterConfiguration alone', [CLUSTER]],
+  ['an InitConfiguration alone', [INIT]],
+  ['a KubeletConfiguration alone', [KUBELET]],
+  ['a KubeProxyConfiguration alone', [PROXY], NO_RANGE],
+  ['a JoinConfiguration, with a warning of unsafe discovery', [JOIN], UNSAFE],
+  ['a ResetConfiguration', [RESET]],
+  ['an UpgradeConfiguration', [UPGRADE]],
+  ['the ConfigMaps in the cluster', Object.values(CONFIG_MAPS).flatMap((data) => Object.values(data))],
   ['before v1beta4', [OLD, KUBELET.replace('crashLoopBackOff: {}\n', ''), PROXY], /^$/, '1.30'],
   ['clusters in containers', [IN_CONTAINERS]],
   ['with arguments for everything', [WITH_ARGUMENTS]],
 ];
 
 for (const [name, texts, reported = /^$/, release = '1.36'] of CASES)
-  t.test(name, async (t) => {
+  t.test(`check accepts the files that kubeadm writes: ${name}`, async (t) => {
     const text = texts.join('\n---\n');
     const { stdout, stderr, status } = await check(['--kubernetes-version', release, 'f'], () => text);
     t.match(stdout, reported);

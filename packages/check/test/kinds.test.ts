@@ -17,7 +17,7 @@ async function findings(
 }
 
 for (const { apiVersion, kind, release = RELEASE, right, wrong } of KINDS) {
-  t.test(`${apiVersion} ${kind} 1.${release}`, async (t) => {
+  t.test(`check of ${apiVersion} ${kind}, Kubernetes 1.${release}`, async (t) => {
     const header = `apiVersion: ${apiVersion}\nkind: ${kind}\n`;
     for (const body of right) t.same(await findings(header + body, release), { lines: [], status: 0 }, body);
     for (const [body, ...expected] of wrong) {

@@ -117,7 +117,7 @@ const REFUSED: readonly (readonly [name: string, object: ApiObject, refusal: str
 ];
 
 for (const [name, object, refusal] of REFUSED) {
-  t.test(`refused: ${name}`, (t) => {
+  t.test(`a review is refused: ${name}`, (t) => {
     t.match(verdict(recorded('create', { object })), { refusal });
     t.match(verdict(recorded('update', { object })), { refusal }, 'by a change, too');
     const kept = verdict(recorded('update', { object, oldObject: object }));
@@ -215,33 +215,30 @@ t.test('the largest Service that a review may have is planned within a second', 
   t.ok(ms < 1000, `${ms} ms`);
 });
 
-t.test(
-  'a node port of another Service on an address of a Node is refused even where such addresses may be external IPs',
-  (t) => {
-    const by = cluster();
-    const taken = serviceObject('taken', {
-      type: 'NodePort',
-      clusterIP: '10.96.0.77',
-      ports: [{ port: 80, nodePort: 30_777 }],
-    });
-    by.put('Service', taken);
-    const { object } = fieldsOf(recorded('create')['request']);
-    const asked = (port: number): ApiObject => {
-      const spec = {
-        ...fieldsOf(fieldsOf(object)['spec']),
-        externalIPs: ['192.0.2.1'],
-        ports: [{ port, protocol: 'TCP' }],
-      };
-      return asking('create', { object: { ...fieldsOf(object), spec } });
+t.test('another Service’s node port on a Node address is refused as external IP by every policy', (t) => {
+  const by = cluster();
+  const taken = serviceObject('taken', {
+    type: 'NodePort',
+    clusterIP: '10.96.0.77',
+    ports: [{ port: 80, nodePort: 30_777 }],
+  });
+  by.put('Service', taken);
+  const { object } = fieldsOf(recorded('create')['request']);
+  const asked = (port: number): ApiObject => {
+    const spec = {
+      ...fieldsOf(fieldsOf(object)['spec']),
+      externalIPs: ['192.0.2.1'],
+      ports: [{ port, protocol: 'TCP' }],
     };
-    const lax = policyOf('rules: { nodeAddresses: Ignore }');
-    t.match(verdict(asked(30_777), lax, by), {
-      refusal: /^spec\.externalIPs: 192\.0\.2\.1:30777\/TCP is the node port of default\/taken/,
-    });
-    t.same(verdict(asked(30_778), lax, by), ALLOWED);
-    t.end();
-  },
-);
+    return asking('create', { object: { ...fieldsOf(object), spec } });
+  };
+  const lax = policyOf('rules: { nodeAddresses: Ignore }');
+  t.match(verdict(asked(30_777), lax, by), {
+    refusal: /^spec\.externalIPs: 192\.0\.2\.1:30777\/TCP is the node port of default\/taken/,
+  });
+  t.same(verdict(asked(30_778), lax, by), ALLOWED);
+  t.end();
+});
 
 t.test('recorded reviews of valid Services are allowed', (t) => {
   for (const name of ['create', 'update', 'status', 'delete', 'dry-run'] as const)

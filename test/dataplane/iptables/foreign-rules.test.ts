@@ -102,7 +102,7 @@ for (const [reported, harm] of Object.entries(DAMAGE)) {
   });
 }
 
-t.test('audits list only what may have changed', async (t) => {
+t.test('iptables audits list only tables that may have changed', async (t) => {
   for (const [flavor, expected] of [
     ['nft', 0],
     ['legacy', 3],

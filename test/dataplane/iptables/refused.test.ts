@@ -101,7 +101,7 @@ t.test('a frontend that no longer refuses keeps its count, and a removed one los
   t.same(await refused(rig), []);
 });
 
-t.test('frontends of a divided chain are told apart', async (t) => {
+t.test('refused packets are counted by frontend in divided chains too', async (t) => {
   const rig = new Rig();
   const many = Array.from({ length: 100 }, (_, index) =>
     service(`web-${index}`, { clusterIPs: [`10.96.1.${index + 1}`] }),

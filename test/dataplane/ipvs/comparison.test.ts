@@ -116,7 +116,7 @@ t.test('externally changed timeouts are found', async (t) => {
   t.equal(await timeouts.differ(), true);
 });
 
-t.test('unchanged objects are not listed', async (t) => {
+t.test('unchanged ipvs objects are not listed again', async (t) => {
   const rig = await running();
   await settled(rig);
   const { ipvs } = rig.kernel.addon;

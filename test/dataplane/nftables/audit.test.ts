@@ -140,7 +140,7 @@ t.test('two audits at once share one listing', async (t) => {
   t.equal(listings(), before + 1);
 });
 
-t.test('an object that a sync changed during the audit is looked at again', async (t) => {
+t.test('an object that a sync changed during the audit is compared again', async (t) => {
   const rig = await started();
   rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
   await rig.sync();

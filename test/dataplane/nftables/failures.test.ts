@@ -99,7 +99,7 @@ t.test('a refused element of a node port’s local endpoint names its frontend',
   t.equal(blamedFrontend(error), 'nodeport:30443/TCP');
 });
 
-t.test('a change that comes between failure and retry is not lost', async (t) => {
+t.test('a change between a failure and its retry is not lost', async (t) => {
   const rig = await started();
   rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });
   rig.commit([webOf(5)]);
@@ -198,7 +198,7 @@ t.test('when the node changes, the flows of all frontends are checked', async (t
   t.same((await rig.sync()).flows, new Set());
 });
 
-t.test('TCP frontends leave no flows to remember', async (t) => {
+t.test('removed TCP frontends leave no flows to delete', async (t) => {
   const rig = await started();
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
   const { flows } = await rig.sync();

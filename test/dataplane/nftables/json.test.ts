@@ -77,7 +77,7 @@ t.test('the addon compiles every set of both families, each to another declarati
   t.end();
 });
 
-t.test('a rendered table spells every element out', (t) => {
+t.test('a rendered table has every element in full', (t) => {
   const rig = new Rig();
   rig.commit([
     ...NODE_ROWS,

@@ -94,7 +94,7 @@ t.test('changed counters of refused packets are no external change, and are kept
   t.same(await counted(rig), ['10.96.0.11:80/TCP refused no-endpoints 4']);
 });
 
-t.test('counting of refused packets does not change what is sent for a Service', async (t) => {
+t.test('counting refused packets changes no message for a Service', async (t) => {
   const changes = [true, false].map(async (counts) => {
     const rig = await started(counts);
     return rig.during(async () => {

@@ -39,7 +39,7 @@ t.test('the iptables flavour of the host is detected', async (t) => {
   for (const [what, held, expected] of rows) t.equal(await chooseFlavor(host(held), 'IPv4', null), expected, what);
 });
 
-t.test('the iptables flavour is chosen by what works and what is configured', async (t) => {
+t.test('the iptables flavour is chosen by the working programs and the configuration', async (t) => {
   const kernel = host({ legacy: { 'mangle KUBE-IPTABLES-HINT': 0 } });
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), 'nft', 'an order goes before what is found');
   kernel.flavors = ['nft'];

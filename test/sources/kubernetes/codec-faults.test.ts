@@ -49,7 +49,7 @@ function problemOf(sample: Sample, bytes: Buffer, cuts: readonly number[] = []):
   }
 }
 
-t.test('a truncated answer is told from a complete one', (t) => {
+t.test('a truncated answer is distinguished from a complete one', (t) => {
   for (const sample of SAMPLES) {
     const bytes = fixture(sample.name);
     const isList = sample.decode === decodeList;
