@@ -58,7 +58,7 @@ export async function bugreport(
   const about = [
     `pointsman bugreport of node ${status.node}, ${now.toISOString()}`,
     '',
-    'Names and addresses of Services, endpoints and nodes are in it; credentials, keys and the environment are not.',
+    'Names and addresses of Services, endpoints and nodes are included; credentials, keys and the environment are not.',
     '',
     ...lines,
     '',
@@ -102,7 +102,7 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
       read: () => Promise.resolve(versions()),
     },
     { name: 'status.json', what: 'pointsman status', read: () => Promise.resolve(JSON.stringify(status, null, 1)) },
-    page('status.txt', STATUS_PAGE, 'the same for people'),
+    page('status.txt', STATUS_PAGE, 'the same as text'),
     page(
       'configuration.json',
       '/ui/api/configuration',
@@ -111,7 +111,7 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     page('history.json', '/ui/api/history', 'the last syncs, repairs and failures'),
     page('overview.json', '/ui/api/overview', 'health and its reasons, sources, counts'),
     page('problems.json', '/ui/api/services?problems=only&limit=500', 'Services with a problem, at most 500'),
-    page('traffic.json', TRAFFIC_PAGE, 'what went through Services, where it is counted'),
+    page('traffic.json', TRAFFIC_PAGE, 'traffic of Services, where it is counted'),
     page('metrics.txt', METRICS_PAGE, 'metrics, as Prometheus reads them'),
     {
       name: 'plan.txt',
@@ -121,15 +121,15 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     { name: 'dump.txt', what: 'what the kernel holds, as pointsman dump prints it', read: () => kernel.dump() },
     {
       name: 'diff.txt',
-      what: 'what a start would change by what the API server or the manifests have, as pointsman diff prints it',
+      what: 'what a start would change, as pointsman diff prints it',
       read: () => kernel.diff(),
     },
     {
       name: 'foreign-rules.txt',
-      what: 'base chains of others and their rules',
+      what: 'base chains of other programs and their rules',
       read: async () => (await import('../dataplane/foreign/print.js')).printForeign(machine.addon),
     },
-    { name: 'sysctls.txt', what: 'settings of the kernel that matter to Services', read: sysctls },
+    { name: 'sysctls.txt', what: 'kernel settings that matter to Services', read: sysctls },
     { name: 'links.json', what: 'interfaces and their addresses', read: () => Promise.resolve(links()) },
     file('modules.txt', '/proc/modules', 'modules of the kernel'),
     file('routes.txt', '/proc/net/route', 'routes of IPv4'),

@@ -33,7 +33,7 @@ export function printServices({ total, matched, rows }: ServicesPage, isWide: bo
   return [
     ...(rows.length === 0 ? [] : columns([header, ...rows.map((row) => cellsOf(row, isWide))])),
     ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
-    ...(rows.length === 0 ? ['no Service fits'] : []),
+    ...(rows.length === 0 ? ['no Service matches'] : []),
     counted,
   ];
 }

@@ -49,7 +49,7 @@ export function printTraced(traced: TracedAndExplained): readonly string[] {
   ];
 }
 
-const UNSEEN = 'addresses changed where no rule is reported: the kernel reports none of legacy tables and of ip_vs';
+const UNSEEN = 'addresses changed where no rule is reported: the kernel reports none of legacy tables and ip_vs';
 
 const OUTCOMES: Readonly<Record<TracedConnection['outcome'], string>> = {
   forwarded: 'was forwarded',
@@ -88,10 +88,8 @@ function printLoss({ hook, priority, table, chain, rule }: TracedLoss): readonly
 function printLost({ lost, outcome }: TracedConnection): readonly string[] {
   if (outcome !== 'lost' || lost === null) return [];
   return lost.passed
-    ? [`after hook ${lost.hook}: no rule took it, so routing did, or the interface that it was to leave by`]
-    : [
-        `at hook ${lost.hook}: no rule that is reported took it; conntrack may have, or a rule of legacy tables, which are not reported`,
-      ];
+    ? [`after hook ${lost.hook}: by routing or the outgoing interface, not by a rule`]
+    : [`at hook ${lost.hook}: by no reported rule; maybe by conntrack or a rule of legacy tables`];
 }
 
 function printAnswer(answer: TracedAnswer | null, { outcome, protocol }: TracedConnection): readonly string[] {

@@ -243,7 +243,7 @@ class Selftest {
     const [, host = '', port = '', protocol = ''] = /^\[?([^\]]+?)\]?:(\d+)\/(\w+)$/.exec(to) ?? [];
     const address = parseAddress(host);
     if (address === null || (protocol !== 'TCP' && protocol !== 'UDP')) {
-      this.skip(`${what}: ${to}`, 'the test speaks TCP and UDP');
+      this.skip(`${what}: ${to}`, 'the test supports TCP and UDP');
       return null;
     }
     return { what, client, protocol, address, port: Number(port), isOwn: false, isExplained };

@@ -35,13 +35,13 @@ const MAX_IPVS_TIMEOUT = 2_147_483n * 1_000_000_000n;
 
 export function countable(duration: GoDuration): string | null {
   const isCountable = durationNanoseconds(duration) <= MAX_IPVS_TIMEOUT;
-  return isCountable ? null : 'must be at most 596h31m23s, which is what ip_vs can count';
+  return isCountable ? null : 'must be at most 596h31m23s, the maximum of ip_vs';
 }
 
 export function schedulerName(name: string): string | null {
   return /^[^\s\p{C}]{0,15}$/u.test(name) && Buffer.byteLength(name) <= 15
     ? null
-    : 'is not what ip_vs calls schedulers: at most 15 bytes, without blanks';
+    : 'is no scheduler name of ip_vs: at most 15 bytes, without blanks';
 }
 
 export function prefixes(entries: readonly string[] | null): readonly Flaw[] {

@@ -85,7 +85,7 @@ function readLayer(path: string, files: ConfigFiles): Layer {
     ...(ambiguous.length > 0
       ? [`${path}: 0 is taken for unset, like other fields of the file: ${joinProblems(ambiguous)}`]
       : []),
-    ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, passed over: ${joinProblems(passedOver)}`] : []),
+    ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, ignored: ${joinProblems(passedOver)}`] : []),
     ...(strict.length > 0
       ? [`Using lenient decoding as strict decoding failed: ${path}: ${joinProblems(strict)}`]
       : []),
@@ -95,7 +95,7 @@ function readLayer(path: string, files: ConfigFiles): Layer {
 
 /** What kube-proxy's lenient decoding passes over: a name in another case is as unknown to it as any. */
 function printStrict({ rule, path }: Report): string {
-  return `${path}: ${rule === 'duplicate-field' ? 'field is set twice, the last one counts' : 'unknown field'}`;
+  return `${path}: ${rule === 'duplicate-field' ? 'field is set twice, the last one is used' : 'unknown field'}`;
 }
 
 function readText(path: string, files: ConfigFiles): string {

@@ -72,7 +72,7 @@ export function describeCluster(
 
 const POD_SUBNET = `${CLUSTER_KIND}.networking.podSubnet`;
 const SERVICE_SUBNET = `${CLUSTER_KIND}.networking.serviceSubnet`;
-const NO_SUBNETS = 'is passed over, it must be a CIDR, or one of each IP family with a comma between';
+const NO_SUBNETS = 'is ignored, it must be a CIDR, or one of each IP family with a comma between';
 
 function about(path: string, problem: string): Report {
   return remarked(path, 'cluster', problem);

@@ -24,7 +24,7 @@ export function readManifests(line: CommandLine, files: ConfigFiles): ManifestsF
   const sources = bare.map((source) => (source.type === 'url' ? { ...source, ...settings.of(source.url) } : source));
   const warnings = sources.flatMap((source) =>
     source.type === 'url' && isOverheard(source.url, settings)
-      ? [`--manifests: ${source.name} is asked without encryption, and with what may be a credential: use https`]
+      ? [`--manifests: ${source.name} is requested without encryption, with a possible credential: use https`]
       : [],
   );
   return { sources, problems: [...problems, ...settings.problems], warnings };

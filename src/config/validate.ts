@@ -68,7 +68,7 @@ function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: K
   }
 }
 
-const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
+const NO_INTERFACE = 'is no interface name of Linux: at most 15 bytes, without blanks, slashes and colons';
 
 /** kube-proxy takes any text, and then no sync of it succeeds. */
 function isInterfaceName(text: string): boolean {

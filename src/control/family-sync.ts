@@ -263,7 +263,7 @@ export class FamilySync {
       action: 'ProgramService',
       regarding: serviceSubject(plan.servicePort),
       related: null,
-      note: `${plan.key} cannot be programmed, which is tried again: ${message}`,
+      note: `${plan.key} cannot be programmed and is retried: ${message}`,
     });
   }
 }

@@ -67,7 +67,7 @@ export class QuarantineReports {
       action: 'ProgramService',
       regarding: serviceSubject(servicePort),
       related: null,
-      note: `${frontend} cannot be programmed, which is tried again: ${reason}`,
+      note: `${frontend} cannot be programmed and is retried: ${reason}`,
     });
   }
 

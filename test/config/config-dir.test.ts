@@ -102,8 +102,8 @@ t.test('lenient decoding of a drop-in file names the file', (t) => {
   });
   t.same(warnings, [
     'Using lenient decoding as strict decoding failed: c: KubeProxyConfiguration.unknown: unknown field',
-    'd/a.yaml: only one KubeProxyConfiguration is used, passed over: document 2 (v1, Other)',
-    'Using lenient decoding as strict decoding failed: d/a.yaml: KubeProxyConfiguration.oomScoreAdj: field is set twice, the last one counts',
+    'd/a.yaml: only one KubeProxyConfiguration is used, ignored: document 2 (v1, Other)',
+    'Using lenient decoding as strict decoding failed: d/a.yaml: KubeProxyConfiguration.oomScoreAdj: field is set twice, the last one is used',
   ]);
   t.end();
 });

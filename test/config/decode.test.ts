@@ -215,13 +215,13 @@ t.test('CL-41: strict decoding problems are one warning that lists them all', (t
   t.same(warnings, [
     'Using lenient decoding as strict decoding failed: kube-proxy.yaml: [' +
       [
-        'KubeProxyConfiguration.featureGates.ContextualLogging: field is set twice, the last one counts',
+        'KubeProxyConfiguration.featureGates.ContextualLogging: field is set twice, the last one is used',
         'KubeProxyConfiguration.logging.vmodule[0].x: unknown field',
         'KubeProxyConfiguration.nftables.MasqueradeAll: unknown field',
         'KubeProxyConfiguration.nftables.ipset: unknown field',
         'KubeProxyConfiguration.unknown: unknown field',
         'KubeProxyConfiguration.ClusterCIDR: unknown field',
-        'KubeProxyConfiguration.clusterCIDR: field is set twice, the last one counts',
+        'KubeProxyConfiguration.clusterCIDR: field is set twice, the last one is used',
       ].join(', ') +
       ']',
   ]);
@@ -296,7 +296,7 @@ t.test('CL-42: a configuration file may have several documents', (t) => {
   const several = read(`${other}---\n${ours('10.1.0.0/16')}---\n# nothing\n---\n${ours('10.2.0.0/16')}`);
   t.equal(several.document.clusterCIDR, '10.1.0.0/16');
   t.same(several.warnings, [
-    'c: only one KubeProxyConfiguration is used, passed over: [document 1 (kubelet.config.k8s.io/v1beta1, KubeletConfiguration), document 3 (kubeproxy.config.k8s.io/v1alpha1, KubeProxyConfiguration)]',
+    'c: only one KubeProxyConfiguration is used, ignored: [document 1 (kubelet.config.k8s.io/v1beta1, KubeletConfiguration), document 3 (kubeproxy.config.k8s.io/v1alpha1, KubeProxyConfiguration)]',
   ]);
   t.equal(
     read(

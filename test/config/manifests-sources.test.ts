@@ -160,7 +160,7 @@ t.test('a credential sent without encryption is warned of', (t) => {
   const warned = (url: string, ...flags: string[]): boolean => {
     const { warnings } = loaded([`--manifests=${url}`, ...flags], file);
     t.notMatch(warnings.join(), 's3cret');
-    return warnings.some((warning) => /^--manifests: \S+ is asked without encryption/.test(warning));
+    return warnings.some((warning) => /^--manifests: \S+ is requested without encryption/.test(warning));
   };
   const header = '--manifests-header=A: s3cret';
   t.equal(warned('http://u:s3cret@h/'), true);

@@ -12,7 +12,7 @@ function problems(body: string): readonly string[] {
 const MASQUERADE_BIT = 'must be within the range [0, 31]';
 const AT_LEAST_0 = 'must be greater than or equal to 0';
 const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
-const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
+const NO_INTERFACE = 'is no interface name of Linux: at most 15 bytes, without blanks, slashes and colons';
 
 /** One rule a row: a body that breaks only it, and the message after `KubeProxyConfiguration.`. */
 const RULES: readonly (readonly [string, string, string])[] = [
@@ -284,8 +284,8 @@ t.test('VA-03, VA-04: the ipvs section is validated in mode ipvs only', (t) => {
     `KubeProxyConfiguration.ipvs.minSyncPeriod: Invalid value: "-4s": ${AT_LEAST_0}`,
   ]);
   t.equal(fromFile(body).config.mode, 'iptables', 'VA-30: not checked in another mode');
-  const longest = 'must be at most 596h31m23s, which is what ip_vs can count';
-  const named = 'is not what ip_vs calls schedulers: at most 15 bytes, without blanks';
+  const longest = 'must be at most 596h31m23s, the maximum of ip_vs';
+  const named = 'is no scheduler name of ip_vs: at most 15 bytes, without blanks';
   t.same(problems('mode: ipvs\nipvs: {udpTimeout: 596h31m24s, scheduler: "r r"}'), [
     `KubeProxyConfiguration.ipvs.udpTimeout: Invalid value: "596h31m24s": ${longest}`,
     `KubeProxyConfiguration.ipvs.scheduler: Invalid value: "r r": ${named}`,

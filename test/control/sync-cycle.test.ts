@@ -263,7 +263,7 @@ t.test('a frontend that the kernel refuses is reported, and retried when due', a
   t.same(health.quarantined(), [{ family: 'IPv4', frontend, servicePort: 'default/web', reason: 'ENOENT', since }]);
   t.same(
     events.map(({ reason, note }) => [reason, note]),
-    [['ProgrammingFailed', `${frontend} cannot be programmed, which is tried again: ENOENT`]],
+    [['ProgrammingFailed', `${frontend} cannot be programmed and is retried: ENOENT`]],
   );
   await clock.advance(999);
   t.same(taken(made), []);

@@ -77,7 +77,7 @@ t.test('table of faults: API server faults from the start are named', async (t) 
     undo: freeze(false),
     says: [
       /services, endpointslices, nodes.* cannot be read .* silent: no answer in the \d+ s since the start/,
-      /remedy: see that it runs and is reached from here/,
+      /remedy: check that it runs and is reachable from here/,
     ],
   };
   for (const fault of [AWAY, hanging, ...ANSWERS])

@@ -290,7 +290,7 @@ t.test('services prints all Services, one, or those with problems', async (t) =>
     status: 1,
     stdout: /^problems +10\.96\.0\.80:80\/TCP: no endpoint/m,
   });
-  t.match(await inside.run('services', 'gone'), { status: 1, stdout: 'no Service fits\n0 of 3 Services\n' });
+  t.match(await inside.run('services', 'gone'), { status: 1, stdout: 'no Service matches\n0 of 3 Services\n' });
   t.match(await inside.print('services', 'web', '-o', 'yaml'), /^key: default\/web$/m);
   t.match(await inside.run('services', '-o', 'xml'), { status: 2, stderr: /must be one of table, wide, json, yaml/ });
 });

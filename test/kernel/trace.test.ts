@@ -177,7 +177,7 @@ t.test('trace agrees with explain', async (t) => {
     t.equal(stderr, '');
     t.equal(status, 1);
     t.match(stdout, /^TCP from 203\.0\.113\.2:\d+ to 10\.96\.0\.41:80 was lost$/m);
-    t.match(stdout, /^lost +after hook prerouting: no rule took it, so routing did/m);
+    t.match(stdout, /^lost +after hook prerouting: by routing/m);
     t.match(stdout, /^explain +agrees: [^]*net\.ipv4\.ip_forward is 0[^]*remedy: sysctl -w net\.ipv4\.ip_forward=1/m);
     await at.lab.sysctl('node', 'net/ipv4/conf/all/forwarding', '1');
   });

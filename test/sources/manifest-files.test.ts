@@ -79,7 +79,7 @@ t.test('the poll of a manifest directory finds every change', async (t) => {
   t.equal(rig.services(), 'a:81', 'a broken link unloads nothing');
   writeFileSync(join(elsewhere, 'target'), serviceYaml('a', 82));
   await rig.shows('a:82');
-  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+  t.ok(rig.log.lines.some((line) => line.includes('valid again')));
 });
 
 /** Whether a directory is listed from now on: that sets an access time that is older than the last change (`relatime`). */

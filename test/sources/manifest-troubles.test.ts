@@ -61,7 +61,7 @@ t.test('a broken manifest keeps its objects and is reported once', async (t) => 
   t.equal(rig.services(), 'a:81 b:80');
   writeFileSync(file, serviceYaml('a', 82));
   await rig.shows('a:82');
-  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+  t.ok(rig.log.lines.some((line) => line.includes('valid again')));
 });
 
 t.test('skipped objects of manifests name their Service', async (t) => {
@@ -162,7 +162,7 @@ t.test('a manifest directory that vanishes for a moment unloads nothing; an empt
   rmSync(directory, { recursive: true });
   mkdirSync(directory);
   await rig.shows('');
-  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+  t.ok(rig.log.lines.some((line) => line.includes('valid again')));
 });
 
 t.test('an unreadable location delays readiness, a broken manifest does not', async (t) => {

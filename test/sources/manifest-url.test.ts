@@ -151,7 +151,7 @@ t.test('failing answers of a manifest URL keep the last state, and are logged on
     const rig = new ManifestRig(t, [origin.url], hangs(name) ? IMPATIENT : FAST);
     await rig.ready();
     origin.handler = handler;
-    const recoveries = (): number => rig.log.lines.filter((line) => line.includes('good again')).length;
+    const recoveries = (): number => rig.log.lines.filter((line) => line.includes('valid again')).length;
     // Who has little patience may have lost it before.
     await eventually(() => rig.errors().length > recoveries(), `an error: ${name}`);
     if (name !== 'huge') await origin.served(2);

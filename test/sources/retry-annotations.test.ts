@@ -20,7 +20,7 @@ t.test('annotations set the retry times of attempts', (t) => {
   for (const value of ['', '0s', '61s', '1', '1.5s', '1m', 'Off', '01s', ' 1s', 5, null, ['1s']])
     t.same(reported({ [connect]: value }), { connect: null, udp: null, warnings: 1 }, JSON.stringify(value));
   t.match(read({ [udp]: '1500ms' }).warnings.map(String), [
-    'metadata.annotations[pointsman.dev/udp-retry]: "1500ms": must be "off" or "1s" to "60s", and counts as absent',
+    'metadata.annotations[pointsman.dev/udp-retry]: "1500ms": must be "off" or "1s" to "60s", and is ignored',
   ]);
   t.end();
 });

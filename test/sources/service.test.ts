@@ -298,7 +298,7 @@ t.test('annotations about balancing are read', (t) => {
   const wrong = read({ 'pointsman.dev/balance': 'x'.repeat(1000), 'service.cilium.io/lb-algorithm': 7 });
   t.equal(wrong?.by, null);
   t.match(wrong?.unreadable, [
-    /^annotation pointsman\.dev\/balance is "x{61}…", must be one of random hash=address hash=address,port, and counts as absent$/,
+    /^annotation pointsman\.dev\/balance is "x{61}…", must be one of random hash=address hash=address,port, and is ignored$/,
     /^annotation service\.cilium\.io\/lb-algorithm is something else than a text, must be one of random maglev, and/,
   ]);
   t.end();

@@ -152,9 +152,9 @@ function aboutText(node: string, now: Date, lines: readonly string[]): string {
   return [
     `pointsman bugreport of ${node === '' ? 'all nodes' : `node ${node}`}, ${now.toISOString()}, through the API server`,
     '',
-    'Names and addresses of Services, endpoints and nodes are in it; credentials, keys and the environment are not.',
-    'What only a node itself can read is not: its kernel, rules of others, routes. `pointsman bugreport` there has it.',
-    ...(node === '' ? ['Nor are plans: `--node NAME` has that of a node.'] : []),
+    'Names and addresses of Services, endpoints and nodes are included; credentials, keys and the environment are not.',
+    'Not included is what only a node can read: kernel, rules of other programs, routes. Run `pointsman bugreport` there.',
+    ...(node === '' ? ['Nor are plans: use `--node NAME`.'] : []),
     '',
     ...lines,
     '',

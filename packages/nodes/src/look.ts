@@ -79,7 +79,7 @@ async function lookAt(
     const answer = readNodeAnswer(await asker.ask(pod, 'api/node', signal));
     return { pod, answer, differences: await differencesOf(asker, pod, answer, actual, signal) };
   } catch (error) {
-    const problem = error instanceof NoAnswer ? error : new NoAnswer(`an answer of no use: ${messageOf(error)}`, true);
+    const problem = error instanceof NoAnswer ? error : new NoAnswer(`an unusable answer: ${messageOf(error)}`, true);
     const why = pod.isRunning ? problem.message : `its pod does not run; ${problem.message}`;
     const healthCheck = problem.mayBeWell ? await asker.askHealth(pod) : null;
     return finding({ node: pod.node, pod: pod.name, state: 'no-answer', why: [why], healthCheck });

@@ -76,7 +76,7 @@ function moreOf(row: NodeRow | undefined): readonly string[] {
 function printDifference({ resource, object, held, actual }: Difference): string {
   const what = `${resource} ${object}`;
   if (held === null) return `${what} is not there; the API server has version ${actual ?? ''}`;
-  if (actual === null) return `${what} is still there in version ${held}; the API server has it no more`;
+  if (actual === null) return `${what} is still there in version ${held}; the API server no longer has it`;
   return `${what} is there in version ${held}; the API server has ${actual}`;
 }
 

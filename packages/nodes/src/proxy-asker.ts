@@ -191,14 +191,14 @@ function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isAnonymous: bo
   const text = (reported ?? pageError(body) ?? body).trim();
   if (text.includes(PROXY_FAILED) && REFUSED.test(text))
     return new NoAnswer(
-      `nothing listens on port ${pod.metricsPort} of the node's address: metricsBindAddress is loopback alone unless it is set; ${WHAT_TO_DO}`,
+      `nothing listens on port ${pod.metricsPort} of the node's address: metricsBindAddress is loopback by default; ${WHAT_TO_DO}`,
       true,
     );
   if (text.includes(PROXY_FAILED)) return new NoAnswer(`the API server cannot reach it: ${text}`, true);
   if (reported !== null) return new NoAnswer(`${status} by the API server: ${text}`, false);
   if (status === 404) return new NoAnswer('404: it has no such page, so it is kube-proxy or an earlier release', true);
   const asWhom = isAnonymous
-    ? `, and there is no token to be had for the ServiceAccount ${pod.namespace}/${SERVICE_ACCOUNT}`
+    ? `, and no token could be obtained for the ServiceAccount ${pod.namespace}/${SERVICE_ACCOUNT}`
     : '';
   if (status === 401 || status === 403)
     return new NoAnswer(`${status} by the proxy: ${text}${asWhom}; ${WHAT_TO_DO}`, true);

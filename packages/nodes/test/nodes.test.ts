@@ -132,7 +132,7 @@ t.test('nodes reports each node as in step, behind or different from the API ser
   const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, /^NODE +STATE +MODE/);
   t.match(text, 'services default/web-9 is there in version 901; the API server has 1009');
-  t.match(text, 'services default/old is still there in version 17; the API server has it no more');
+  t.match(text, 'services default/old is still there in version 17; the API server no longer has it');
   t.match(text, /4 nodes: 1 in step, 2 lags, 1 DIFFERS$/);
   t.notMatch(text, /^well/m, 'what is well is counted');
   t.match(printReport(report, { all: true, isWide: false }).join('\n'), /^well +in step/m);
@@ -286,7 +286,7 @@ t.test('nodes asks a proxy behind access control by TLS, with a token of the API
     bare: { 'http:10249': (_request, response) => response.writeHead(401).end('who asks?\n') },
   });
   const refused = await look(front);
-  t.match(rowOf(refused, 'secured').why.join(), /401 by the proxy: .*no token to be had.*docs\/nodes\.md/);
+  t.match(rowOf(refused, 'secured').why.join(), /401 by the proxy: .*no token could be obtained.*docs\/nodes\.md/);
   front.token = 'of the account';
   front.asked.length = 0;
   t.equal((await look(front)).counts['in-step'], 3);

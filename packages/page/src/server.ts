@@ -73,7 +73,7 @@ export class PageServer implements OpenPage {
     for (const [name, value] of Object.entries(PAGE_HEADERS)) response.setHeader(name, value);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
-      answerText(response, 405, 'nothing can be changed here\n');
+      answerText(response, 405, 'this page is read-only\n');
     } else if (checksHost && !isThisMachine(request.headers.host ?? '')) {
       answerText(response, 421, 'ask by an address of loopback, or as localhost\n');
     } else if (path === '/ui') {
@@ -128,7 +128,7 @@ export class PageServer implements OpenPage {
   private async stream(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.live.isFull) {
       response.setHeader('Retry-After', '10');
-      throw new AskedWrongly(503, 'too many listen already');
+      throw new AskedWrongly(503, 'too many listeners already');
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' });
     if (request.method === 'HEAD') response.end();
@@ -179,7 +179,7 @@ export class PageServer implements OpenPage {
 
   /** One after the other. */
   private async explain(query: URLSearchParams): Promise<ExplainedPacket> {
-    if (this.explanations >= MAX_EXPLAINING) throw new AskedWrongly(429, 'others have asked before, try again');
+    if (this.explanations >= MAX_EXPLAINING) throw new AskedWrongly(429, 'busy with other requests, try again');
     this.explanations++;
     const answering = this.explaining.then(() => explainPacket(this.parts.running, ...senderAndTarget(query)));
     this.explaining = answering.catch(() => undefined);

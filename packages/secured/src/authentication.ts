@@ -41,7 +41,7 @@ export class Authentication {
     if (certified.type !== 'unauthenticated') return certified;
     return this.isOpen(request)
       ? { type: 'user', user: ANONYMOUS }
-      : { type: 'refused', why: 'neither a client certificate nor a bearer token that counts' };
+      : { type: 'refused', why: 'neither a valid client certificate nor a valid bearer token' };
   }
 
   private async byToken({ headers, socket }: IncomingMessage): Promise<Identity> {
@@ -52,9 +52,7 @@ export class Authentication {
     const identity = (await file?.current.tokens.identify(token)) ?? UNAUTHENTICATED;
     if (identity.type !== 'unauthenticated') return identity;
     if (tokens !== null) return tokens.identify(token, socket.remoteAddress ?? '');
-    return file === null
-      ? UNAUTHENTICATED
-      : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
+    return file === null ? UNAUTHENTICATED : { type: 'refused', why: 'the bearer token is of no configured issuer' };
   }
 
   /** Whether a request may be anonymous. */

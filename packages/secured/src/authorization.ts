@@ -83,8 +83,7 @@ export class AccessReviews implements Authorizer {
     const { reviews, version } = this.options;
     const spec = reviewSpec(wish, version);
     return this.remembered.get(JSON.stringify(spec), async () => {
-      if (!this.each.take(wish.user.name))
-        return unavailable(429, 'too many requests of this user that were not judged before');
+      if (!this.each.take(wish.user.name)) return unavailable(429, 'too many unreviewed requests of this user');
       const review = await reviews.ask('SubjectAccessReview', spec, readStatus, version);
       if (isUnavailable(review)) return review;
       return { type: review.type, why: review.reason };

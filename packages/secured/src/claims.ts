@@ -17,7 +17,7 @@ export function userOf(claims: Mapping, settings: JwtSettings): User {
   for (const rule of settings.claimRules) {
     if ('expression' in rule) check(rule, values);
     else if (claims[rule.claim] !== rule.requiredValue)
-      throw new ClaimsError(`claim ${rule.claim} has not the value that it must have`);
+      throw new ClaimsError(`claim ${rule.claim} does not have the required value`);
   }
   const [username = '', ...more] = texts(settings.username, claims, values, 'username');
   if (username === '' || more.length > 0) throw new ClaimsError('the claims have no user name');

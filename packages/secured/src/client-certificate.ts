@@ -9,7 +9,7 @@ export function certificateIdentity({ socket }: IncomingMessage, now: number): I
   const { subject, valid_to: end } = peer ?? {};
   if (subject === undefined || end === undefined) return UNAUTHENTICATED;
   if (!socket.authorized) return { type: 'refused', why: 'the client certificate is not one of --client-ca-file' };
-  if (now > Date.parse(end)) return { type: 'refused', why: 'the client certificate has ended' };
+  if (now > Date.parse(end)) return { type: 'refused', why: 'the client certificate has expired' };
   const name = texts(subject.CN).at(-1) ?? '';
   if (name === '') return UNAUTHENTICATED;
   return { type: 'user', user: { name, uid: '', groups: texts(subject.O), extra: {} } };

@@ -58,7 +58,7 @@ export class Followed<T> {
       if (problem === this.problem) return false;
       this.problem = problem;
       observer.reloaded(flag, 'refused');
-      log.error(error, 'changed files cannot be used, the last ones stay', { flag });
+      log.error(error, 'changed files cannot be used, the last ones stay in use', { flag });
       return false;
     }
   }

@@ -42,7 +42,7 @@ export class Gate {
       if (refusal.status === 429) response.setHeader('Retry-After', '1');
       answerText(response, refusal.status, `${refusal.text}\n`);
     } catch (error) {
-      log.error(error, 'cannot judge a request');
+      log.error(error, 'cannot authorize a request');
       exchange.panicked(error);
       if (!response.headersSent) answerText(response, 503, `Service Unavailable: ${messageOf(error)}\n`);
     }
@@ -107,7 +107,7 @@ interface Refusal {
 }
 
 const NOT_AUDITED = 'the request cannot be written to the audit log, which --audit-log-mode=blocking-strict asks for';
-const NOT_CANONICAL = 'the path is not written in its only form';
+const NOT_CANONICAL = 'the path is not in canonical form';
 
 const TITLES = { 401: 'Unauthorized', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;
 

@@ -60,7 +60,7 @@ export class IssuerKeys {
     if (typeof keysUrl !== 'string' || !keysUrl.startsWith('https://'))
       throw new Error('the discovery document names no jwks_uri https://…');
     const { keys } = await fetchJson(keysUrl, authority);
-    if (!Array.isArray(keys) || !keys.every(isMapping)) throw new Error('what should be a set of keys is none');
+    if (!Array.isArray(keys) || !keys.every(isMapping)) throw new Error('the answer is no set of keys');
     this.keys = { keys };
   }
 }

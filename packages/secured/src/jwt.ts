@@ -84,8 +84,8 @@ export class JwtAuthenticators {
 
   private withoutKeys(authenticator: Authenticator, error: unknown): Identity {
     const { url } = authenticator.settings.issuer;
-    if (!authenticator.failing) this.options.log.error(error, 'the keys of an issuer cannot be had', { issuer: url });
+    if (!authenticator.failing) this.options.log.error(error, 'cannot get the keys of an issuer', { issuer: url });
     authenticator.failing = true;
-    return unavailable(503, 'the keys of the issuer of the bearer token cannot be had');
+    return unavailable(503, 'cannot get the keys of the issuer of the bearer token');
   }
 }

@@ -66,7 +66,8 @@ export class Reviews {
       return status;
     } catch (error) {
       observer.reviewed(kind, 'failed');
-      if (!this.failing) log.error(error, `${who} gives no review, and what is not remembered is refused`, { kind });
+      if (!this.failing)
+        log.error(error, `${who} gives no review; requests without a cached review are refused`, { kind });
       this.failing = true;
       const code = errorCode(error);
       return unavailable(503, `no ${kind} from ${who}${code === null ? '' : ` (${code})`}${this.cutOff(error)}`);

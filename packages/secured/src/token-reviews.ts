@@ -48,7 +48,7 @@ export class TokenReviews {
     const key = createHmac('sha256', this.secret).update(token).digest('base64');
     const { identity } = await this.remembered.get(key, async () => {
       if (!this.each.take(from) || !this.all.take())
-        return { identity: unavailable(429, 'too many tokens that were not seen before'), endsAt: 0 };
+        return { identity: unavailable(429, 'too many unreviewed tokens'), endsAt: 0 };
       return { identity: await this.review(token), endsAt: endOf(token) };
     });
     return identity;

@@ -198,7 +198,7 @@ t.test('an open connection loses access when its certificate expires or its auth
   t.equal(await kept(), 200);
   writeFileSync(file, 'none');
   await look();
-  t.match(log.lines.at(-1), /^error changed files cannot be used, the last ones stay: .*holds no certificate/);
+  t.match(log.lines.at(-1), /^error changed files cannot be used, the last ones stay in use: .*holds no certificate/);
   t.equal(await kept(), 200);
   writeFileSync(file, other.own.certificate);
   await look();

@@ -124,14 +124,14 @@ t.test('the audit log has refused requests with the reason', async (t) => {
   ]);
   await ask('/metrics/%2e%2e/configz', ...by('reader'));
   t.match(await events(1), [
-    { requestURI: '/metrics/%2e%2e/configz', annotations: { 'authorization.k8s.io/reason': /only form/ } },
+    { requestURI: '/metrics/%2e%2e/configz', annotations: { 'authorization.k8s.io/reason': /canonical form/ } },
   ]);
   await ask('/metrics', ...by('unknown'));
   const [unknown] = await events(1);
   t.match(unknown, { stage: 'ResponseStarted', responseStatus: { reason: 'Unauthorized', code: 401 } });
   t.same(unknown?.['user'], {});
   await ask('/metrics', ...TRUSTED);
-  t.match(await events(1), [{ annotations: { 'pointsman/reason': /neither a client certificate nor/ } }]);
+  t.match(await events(1), [{ annotations: { 'pointsman/reason': /neither a valid client certificate nor/ } }]);
   await server.stop();
   await ask('/metrics', ...by('reader'));
   const [silent] = await events(1);

@@ -142,13 +142,10 @@ t.test('JWT: an unreachable issuer gives 503, and is asked again after a while',
   const { token, who, issuer, clock, log } = await world(t);
   const { handler } = issuer;
   issuer.handler = (_, response) => response.writeHead(500).end();
-  t.match(
-    await who(await token()),
-    /^503 Service Unavailable: the keys of the issuer of the bearer token cannot be had$/,
-  );
+  t.match(await who(await token()), /^503 Service Unavailable: cannot get the keys of the issuer of the bearer token$/);
   t.match(await who(await token()), /^503/);
   t.equal(issuer.seen.length, 1);
-  t.equal(log.lines.filter((line) => line.startsWith('error the keys of an issuer')).length, 1);
+  t.equal(log.lines.filter((line) => line.startsWith('error cannot get the keys of an issuer')).length, 1);
   issuer.handler = handler;
   await clock.advance(10_000);
   t.equal(await who(await token()), '200 scraped');
@@ -174,7 +171,7 @@ t.test('JWT: CEL expressions map claims to the user, and validation rules refuse
   const claims = { hd: 'example.com', email: 'a@example.com', email_verified: true, roles: 'dev,ops' };
   t.equal(await who(await token(claims)), '200 scraped');
   const cases: readonly (readonly [claims: object, why: RegExp])[] = [
-    [{ hd: 'other' }, /claim hd has not the value/],
+    [{ hd: 'other' }, /claim hd does not have the required value/],
     [{ iat: 1 }, /lives too long/],
     [{ email_verified: false }, /have no user name/],
     [{ email: 'system:masters' }, /is reserved/],
@@ -272,7 +269,7 @@ t.test('every invalid authentication file is refused with the name of the field'
       '.jwt[0].claimValidationRules[0].message: "b": needs expression beside it',
     ],
     [jwt({ userValidationRules: [{ expression: 'claims.a' }] }), '.jwt[0].userValidationRules[0].expression: '],
-    [{ anonymous: { enabled: false, conditions: [{ path: '/a' }] } }, '.anonymous.conditions: means nothing'],
+    [{ anonymous: { enabled: false, conditions: [{ path: '/a' }] } }, '.anonymous.conditions: has no effect'],
   ];
   for (const [content, field] of cases) {
     const text = await problem(content);

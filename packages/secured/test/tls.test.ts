@@ -87,7 +87,7 @@ t.test('a given certificate is reloaded when it changes; an invalid one is ignor
   await look();
   t.match(
     log.lines.filter((line) => line.startsWith('error')),
-    [/^error changed files cannot be used, the last ones stay: /],
+    [/^error changed files cannot be used, the last ones stay in use: /],
   );
   const reloads = (): readonly string[] => received.filter((line) => line.startsWith('--'));
   t.same(reloads(), ['--tls-cert-file, --tls-private-key-file refused']);

@@ -44,11 +44,11 @@ const ALLOWED: Verdict = { refusal: null, warnings: [] };
 export function judge(request: AdmissionRequest, { cluster, policy, names }: Grounds): Verdict {
   const { operation, object, oldObject } = request;
   if (operation === 'DELETE' || operation === 'CONNECT' || object === null) return ALLOWED;
-  if (!request.isService) return { refusal: null, warnings: ['pointsman judges Services alone: this was not checked'] };
+  if (!request.isService) return { refusal: null, warnings: ['pointsman reviews Services only: this was not checked'] };
   if (cluster === null)
     return { refusal: null, warnings: ['pointsman has not read the cluster yet: this Service was not checked'] };
   if (policy === null)
-    return { refusal: null, warnings: ['pointsman has no policy that it can use: this Service was not checked'] };
+    return { refusal: null, warnings: ['pointsman has no usable policy: this Service was not checked'] };
   const tooLong = listProblems(object, oldObject, cluster.limits.frontends);
   if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
   const grounds = { cluster, policy, names };

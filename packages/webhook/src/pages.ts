@@ -62,9 +62,9 @@ export class ReviewPages {
   private refusalOf({ url = '', method = '', headers }: IncomingMessage): readonly [number, string] | null {
     const [path] = url.split('?', 1);
     if (path !== VALIDATE) return [404, '404 page not found'];
-    if (method !== 'POST') return [405, 'reviews are posted'];
+    if (method !== 'POST') return [405, 'reviews need POST'];
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
-    if (type.trim().toLowerCase() !== 'application/json') return [415, 'a review is application/json'];
+    if (type.trim().toLowerCase() !== 'application/json') return [415, 'a review must be application/json'];
     if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) return [413, TOO_LARGE];
     return null;
   }

@@ -226,7 +226,7 @@ t.test('with an invalid policy at the start, the webhook refuses nothing until t
   t.match(made.log.lines.join('\n'), /the policy cannot be used, and nothing is refused until it can/);
   const client = new Client(t, authority, made.port);
   const review = recorded('create', { object: external('198.51.100.1') });
-  t.match(await client.review(review), { allowed: true, warnings: [/no policy/] });
+  t.match(await client.review(review), { allowed: true, warnings: [/no usable policy/] });
   writeFileSync(policy, 'apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n');
   await made.look();
   t.match(await client.review(review), { allowed: false });
@@ -260,7 +260,7 @@ t.test('the webhook reloads certificate and policy when their files change', asy
   await look();
   t.match(
     log.lines.join('\n'),
-    /error changed files cannot be used, the last ones stay: .*allowedExternalIP: is an unknown field/,
+    /error changed files cannot be used, the last ones stay in use: .*allowedExternalIP: is an unknown field/,
   );
   t.match(
     await new Client(t, authority, port).review(review),

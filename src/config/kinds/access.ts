@@ -169,7 +169,7 @@ const ISSUERS = rule('unique', (section) => {
 
 const ANONYMOUS = rule('anonymous', (section) => {
   if (!section.truth('enabled') && section.has('conditions'))
-    section.refuse('anonymous', 'conditions', 'means nothing as long as enabled is not true');
+    section.refuse('anonymous', 'conditions', 'has no effect unless enabled is true');
 });
 
 const AUTHENTICATION = struct(

@@ -46,7 +46,11 @@ const REACHABLE = rule('unreachable', (section) => {
   const isForAll = (each: Section): boolean => !SELECTORS.some((name) => each.has(name));
   const index = rules.findIndex(isForAll);
   if (index >= 0 && index < rules.length - 1)
-    rules[index + 1]?.warn('unreachable', '', 'is never reached, nor is what follows: the rule before it is for all');
+    rules[index + 1]?.warn(
+      'unreachable',
+      '',
+      'is never reached, like all after it: the rule before it matches everything',
+    );
 });
 
 /** Nothing of it counts for a policy, but what it has is read. */

@@ -42,7 +42,7 @@ export function readByTable(
   else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
   else if (deprecated !== undefined && release >= deprecated)
     say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
-  if (!isServed) say('warning', 'is a version that reference documents have, and no component takes');
+  if (!isServed) say('warning', 'is a version of reference documents that no component reads');
   const reading: Reading = {
     version,
     release,

@@ -30,7 +30,7 @@ export function httpGet(url: URL, { headers, secureContext }: UrlAccess, signal:
     // Without a listener the request would report nothing any more, not even that it was aborted.
     sent.on('upgrade', (_response, socket) => {
       socket.destroy();
-      reject(new Error('answered 101, which was not asked for'));
+      reject(new Error('answered 101, which was not requested'));
     });
     sent.end();
   });
@@ -57,7 +57,7 @@ async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
     throw new Error(`answered ${statusCode} ${statusMessage}${target}`);
   }
   const coding = headers['content-encoding'] ?? 'identity';
-  if (coding !== 'identity') throw new Error(`answered in content coding ${coding}, which was not asked for`);
+  if (coding !== 'identity') throw new Error(`answered in content coding ${coding}, which was not requested`);
   const text = await readTextWithin(
     response,
     MAX_BODY_BYTES,

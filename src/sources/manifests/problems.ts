@@ -67,7 +67,7 @@ export class ProblemLog implements ProblemSink {
     for (const [text, problem] of now) if (before?.has(text) !== true) this.say(problem);
     const broken = firstError(before);
     if (broken !== undefined && firstError(now) === undefined) {
-      this.log.info(0, 'Manifest is good again', { file: broken.file });
+      this.log.info(0, 'Manifest is valid again', { file: broken.file });
     }
     if (now.size === 0) this.known.delete(group);
     else this.known.set(group, now);

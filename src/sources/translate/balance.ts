@@ -111,5 +111,5 @@ export function annotationsOf(metadata: Fields): Readonly<Record<string, unknown
 
 export function printUnreadable(key: string, value: unknown, wanted: string): string {
   const shown = typeof value === 'string' ? JSON.stringify(cutText(value, SHOWN_BYTES)) : 'something else than a text';
-  return `annotation ${key} is ${shown}, must be ${wanted}, and counts as absent`;
+  return `annotation ${key} is ${shown}, must be ${wanted}, and is ignored`;
 }

@@ -17,10 +17,6 @@ export function readRetry(metadata: Fields, annotation: string): number | null {
   const [, digits] = typeof text === 'string' ? (SECONDS.exec(text) ?? []) : [];
   const seconds = Number(digits);
   if (seconds <= MOST_SECONDS) return seconds;
-  metadata.warn(
-    `annotations[${annotation}]`,
-    text,
-    `must be "off" or "1s" to "${MOST_SECONDS}s", and counts as absent`,
-  );
+  metadata.warn(`annotations[${annotation}]`, text, `must be "off" or "1s" to "${MOST_SECONDS}s", and is ignored`);
   return null;
 }

@@ -93,7 +93,7 @@ t.test('exec plugin: a credential is renewed before it expires', async (t) => {
   plugin.says('nothing useful');
   now = start + 2 * 3_600_000 - 30_000;
   t.equal(await used(), 'Bearer two', 'not renewed early: the old one goes on');
-  t.match(log.lines, [/The credential plugin fails, what it gave before is used until it expires/]);
+  t.match(log.lines, [/The credential plugin fails, its last credentials are used until they expire/]);
   now = start + 2 * 3_600_000;
   await t.rejects(used(), { code: 'credentials' }, 'but not beyond its end');
 });
@@ -181,7 +181,7 @@ t.test('exec plugin: an expired credential is used, and the plugin is not run ag
   const connection = await plugin.connect(t, {}, { clock, log });
   for (let request = 0; request < 4; request++) t.equal(await fetchText(connection), '200 ok');
   t.equal(plugin.runs, 1);
-  t.match(log.lines, [/have expired/]);
+  t.match(log.lines, [/expired credentials/]);
   await clock.advance(2000);
   await fetchText(connection);
   t.equal(plugin.runs, 2);

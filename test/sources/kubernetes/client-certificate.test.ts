@@ -267,7 +267,7 @@ t.test('a renewed certificate that the API server rejects is dropped, and the fo
   const world = await start(t, 'sign', { signer: stranger.own });
   const { signing } = world.server;
   const files = (): readonly string[] => readdirSync(join(world.directory, 'pki')).sort();
-  const refused = /^the API server does not take the certificate that was issued \(401\)$/;
+  const refused = /^the API server does not accept the issued certificate \(401\)$/;
   const clock = new FakeClock();
   let later = 0;
   const now = (): number => Date.now() + later;
@@ -294,7 +294,7 @@ t.test('a renewed certificate that the API server rejects is dropped, and the fo
   t.equal(certificateIn(world.link), first);
   t.same(files(), [...held, 'kube-proxy-client.key.tmp'].sort());
   t.match(await fetchText(connection), /^200 /);
-  t.equal(world.reported(/does not take the certificate/), 2, 'each time once');
+  t.equal(world.reported(/does not accept the issued certificate/), 2, 'each time once');
   const posts = world.posts();
   await pass();
   await until(() => world.posts() > posts, 'asked again');

@@ -315,7 +315,7 @@ t.test('reflector, an invalid object: keeps its last valid version, and does not
   ]);
   watch.event('MODIFIED', serviceAt('a', 14));
   await settle();
-  t.strictSame(world.log.lines.slice(-1), ['info 0 Object is good again']);
+  t.strictSame(world.log.lines.slice(-1), ['info 0 Object is valid again']);
   t.strictSame(inventory?.leftOut(), []);
   watch.event('DELETED', serviceAt('a', 15));
   await settle();

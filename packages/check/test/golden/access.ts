@@ -77,7 +77,7 @@ anonymous: {conditions: [{path: livez}]}`,
         'error: AuthenticationConfiguration.jwt[2].claimMappings: is missing: should be a mapping',
         'error: AuthenticationConfiguration.anonymous.enabled: is missing: should be true or false',
         'error: AuthenticationConfiguration.anonymous.conditions[0].path: "livez": cannot be read: should be an absolute path',
-        'error: AuthenticationConfiguration.anonymous.conditions: means nothing as long as enabled is not true',
+        'error: AuthenticationConfiguration.anonymous.conditions: has no effect unless enabled is true',
       ],
       [
         `jwt: [{issuer: {url: "https://i", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: "", expression: claims.x}}, claimValidationRules: [{}, {claim: a, expression: claims.b}, {requiredValue: x, expression: claims.b}, {claim: a, message: m}], userValidationRules: [{expression: user.a}, {expression: user.a}, {message: m}]}, {issuer: {url: "https://i", audiences: [a]}, claimMappings: {username: {expression: claims.email}, uid: {}}}]
@@ -98,7 +98,7 @@ anonymous: {enabled: false, conditions: [{path: /a}, {path: /a}]}`,
         'error: AuthenticationConfiguration.jwt[1].claimMappings.uid: needs claim or expression',
         'error: AuthenticationConfiguration.jwt[1].claimMappings.username.expression: "claims.email": uses claims.email: should be used with claims.email_verified in some expression',
         'error: AuthenticationConfiguration.anonymous.conditions[1].path: "/a": is given twice',
-        'error: AuthenticationConfiguration.anonymous.conditions: means nothing as long as enabled is not true',
+        'error: AuthenticationConfiguration.anonymous.conditions: has no effect unless enabled is true',
         'error: AuthenticationConfiguration.jwt[1].issuer.url: "https://i/": is given twice',
       ],
       [

@@ -156,7 +156,7 @@ export const ECOSYSTEM: readonly Golden[] = [
     wrong: [
       [
         '',
-        'warning: TracingConfiguration.apiVersion: "apiserver.k8s.io/v1beta1": is a version that reference documents have, and no component takes',
+        'warning: TracingConfiguration.apiVersion: "apiserver.k8s.io/v1beta1": is a version of reference documents that no component reads',
       ],
     ],
   },

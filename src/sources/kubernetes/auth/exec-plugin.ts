@@ -169,7 +169,7 @@ export class ExecPlugin {
     this.held = { credential, renewAt: renewalTime(credential, startedAt), usableUntil };
     if (expired) {
       this.failures.failed();
-      log.warn('The credential plugin gave credentials that have expired', { plugin: this.access.command });
+      log.warn('The credential plugin returned expired credentials', { plugin: this.access.command });
     } else {
       this.failures.over();
       if (this.failure !== null) log.info(0, 'The credential plugin works again', { plugin: this.access.command });
@@ -188,7 +188,7 @@ export class ExecPlugin {
     const fields = { plugin: command, exitCode, stderr, retryInMs: Math.round(this.failures.remainingMs) };
     if (this.failure?.message === failure.message)
       log.info(2, `The credential plugin still fails: ${failure.message}`, fields);
-    else log.error(failure, 'The credential plugin fails, what it gave before is used until it expires', fields);
+    else log.error(failure, 'The credential plugin fails, its last credentials are used until they expire', fields);
     this.failure = failure;
     return failure;
   }

@@ -67,7 +67,7 @@ export class TlsTrust {
       const problem = messageOf(error);
       if (this.own === null) throw new CredentialsError(problem, { cause: error });
       if (problem !== this.problem)
-        this.log.error(error, 'TLS keys and certificates cannot be used, the last ones stay');
+        this.log.error(error, 'TLS keys and certificates cannot be used, the last ones stay in use');
       this.problem = problem;
     }
     return this.own;

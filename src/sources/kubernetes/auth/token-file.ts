@@ -53,7 +53,8 @@ export class TokenFile {
       if (this.token === null && this.fallback === '') {
         throw new CredentialsError(`token file ${this.path}: ${messageOf(error)}`, { cause: error });
       }
-      if (!this.failing) this.log.error(error, 'token file cannot be read, the last token stays', { file: this.path });
+      if (!this.failing)
+        this.log.error(error, 'token file cannot be read, the last token stays in use', { file: this.path });
       this.failing = true;
     }
     // Also after a failure, lest a file that is gone be asked for with every request.

@@ -32,7 +32,7 @@ export async function connectCertified(parts: KeeperParts): Promise<ApiConnectio
     renew(connection);
     return new CertifiedConnection(Promise.resolve(connection), ending);
   }
-  log.warn('--rotate-certificates: has no effect: who made the certificate of the kubeconfig renews it', {
+  log.warn('--rotate-certificates: has no effect: pointsman did not request the certificate of the kubeconfig', {
     kubeconfig,
   });
   return connection;

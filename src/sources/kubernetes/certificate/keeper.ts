@@ -198,7 +198,7 @@ export class CertificateKeeper {
       const connection = await this.parts.connect(trial);
       try {
         if ((await statusOf(connection, signal)) === 401)
-          throw new SigningError('the API server does not take the certificate that was issued (401)');
+          throw new SigningError('the API server does not accept the issued certificate (401)');
       } finally {
         connection.close();
       }
@@ -227,7 +227,7 @@ export class CertificateKeeper {
         if (isAborted(signal)) break;
         const isRefused = error instanceof RefusedRequest;
         observer.certificateRequested(isRefused ? error.how : 'error');
-        if (this.lacks(messageOf(error))) log.error(error, 'there is no new client certificate, it is tried again');
+        if (this.lacks(messageOf(error))) log.error(error, 'no new client certificate, will be retried');
         await sleep((isRefused ? refusal : trouble).next(), clock, signal);
       }
     }

@@ -47,7 +47,7 @@ export class JsonListDecoder implements ListDecoder {
   }
 
   end(): ListMeta {
-    if (this.depth !== 0 || this.inText) throw new TruncatedError('the list ended before its end');
+    if (this.depth !== 0 || this.inText) throw new TruncatedError('the list ended early');
     const { bytes, length } = this.shell;
     const list = parseJson(bytes, 0, length);
     if (!isMapping(list)) throw new CodecError('the list is no mapping');

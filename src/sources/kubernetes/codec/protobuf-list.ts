@@ -38,7 +38,7 @@ export class ProtobufListDecoder implements ListDecoder, Framing {
 
   end(): ListMeta {
     const complete = this.level === 'envelope' && this.listed && this.cutter.clean;
-    if (!complete) throw new TruncatedError('the list ended before its end');
+    if (!complete) throw new TruncatedError('the list ended early');
     if (this.meta === null) throw new CodecError('the list has no metadata');
     return this.meta;
   }

@@ -342,7 +342,7 @@ class HttpConnection implements ApiConnection {
   }
 
   private unwanted(answer: string): ApiError {
-    return new ApiError('broken', `${this.host}: answered ${answer}, which was not asked for`);
+    return new ApiError('broken', `${this.host}: answered ${answer}, which was not requested`);
   }
 
   private requestOptions({ method, target, headers, signal }: Request, identity: Identity): PooledRequest {

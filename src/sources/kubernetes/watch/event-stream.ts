@@ -74,7 +74,7 @@ export class EventStream implements BodyDecoder<void> {
   end(): void {
     this.flush();
     this.decoder.end();
-    if (this.relist !== null) throw new SourceFailure('truncated', 'the initial events ended before their end');
+    if (this.relist !== null) throw new SourceFailure('truncated', 'the initial events ended early');
   }
 
   private flush(): void {

@@ -201,7 +201,7 @@ export class Inventory {
     if (text === '') {
       this.complaints.delete(key);
       if (before?.severity !== 'unused')
-        this.log.info(0, 'Object is good again', { object: `${this.resource.kind} ${this.print(key)}` });
+        this.log.info(0, 'Object is valid again', { object: `${this.resource.kind} ${this.print(key)}` });
       return;
     }
     this.complaints.set(key, { text, severity, service });

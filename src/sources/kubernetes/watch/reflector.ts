@@ -197,7 +197,7 @@ export class Reflector implements StreamListener {
       if (this.version !== null || failure.kind !== 'rejected') throw failure;
       const { clock } = this.options.dependencies;
       this.streamingFrom = clock.now() + this.options.configSyncPeriodMs;
-      this.options.log.info(2, `The API server does not stream lists, so they are asked for: ${failure.message}`, {
+      this.options.log.info(2, `The API server does not stream lists, so they are requested: ${failure.message}`, {
         resource: this.options.resource.name,
       });
       return false;

@@ -32,7 +32,7 @@ export class Trouble {
     this.kind = failure.kind;
     this.message = `${failure.kind}: ${failure.message}`;
     if (repeated) this.log.info(3, `Reading from the API server still fails: ${failure.message}`, fields);
-    else this.log.error(failure, 'Reading from the API server fails, what is known stays', fields);
+    else this.log.error(failure, 'Reading from the API server fails, known objects stay in use', fields);
   }
 
   over(): void {

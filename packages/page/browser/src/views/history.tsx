@@ -43,7 +43,7 @@ function Loaded({ history, skipped }: { readonly history: History; readonly skip
       >
         <Syncs label="Syncs" syncs={syncs} />
       </Section>
-      <Section title="Slowest syncs" note="but for those that compare everything">
+      <Section title="Slowest syncs" note="without full comparisons">
         <Syncs label="Slowest syncs" syncs={slowest} />
       </Section>
     </>

@@ -201,7 +201,7 @@ function Why({ row: { why, healthCheck, differences, moreDifferences } }: { read
 function Services({ services }: { readonly services: readonly ServiceAcross[] }): JSX.Element | null {
   if (services.length === 0) return null;
   return (
-    <Section title="Services" note="with something to look at, on the most nodes first">
+    <Section title="Services" note="with problems, on the most nodes first">
       <Table label="Services" columns={['Service', 'Problem', 'What', '#Nodes', 'Which']}>
         {services.slice(0, SHOWN).map(({ service, problem, text, nodes }) => (
           <tr key={`${service} ${problem} ${text}`}>

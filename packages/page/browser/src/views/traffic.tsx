@@ -26,7 +26,7 @@ export function TrafficSection({ of: { ports, traffic } }: { readonly of: Servic
   if (traffic === null) return null;
   if (traffic.length === 0)
     return (
-      <Section title="Traffic" note="on this node, since the process counts">
+      <Section title="Traffic" note="on this node, since counting began">
         <p class="quiet">
           Nothing has gone through {ports.length === 1 ? 'its port' : 'any of its ports'}, or it has no counters of its
           own.
@@ -34,7 +34,7 @@ export function TrafficSection({ of: { ports, traffic } }: { readonly of: Servic
       </Section>
     );
   return (
-    <Section title="Traffic" note="on this node, since the process counts">
+    <Section title="Traffic" note="on this node, since counting began">
       <Table
         label="Traffic"
         columns={['Port', '#Connections', '#Packets to endpoints', '#Bytes', '#Packets back', '#Bytes back']}
