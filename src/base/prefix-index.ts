@@ -14,7 +14,7 @@ export class PrefixIndex<T> {
     this.#lengths.add(prefixLength(prefix));
   }
 
-  /** What was added for a prefix that holds the address; undefined: none does. */
+  /** The value of a prefix that contains the address; undefined: none does. */
   holding(address: IPAddress, maxLength = 128): T | undefined {
     for (const length of this.#lengths) {
       const prefix = length <= maxLength ? parsePrefix(`${address}/${length}`) : null;

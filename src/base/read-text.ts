@@ -1,7 +1,7 @@
 /**
  * All of a stream's bytes as text.
  *
- * @param tooLong makes what is thrown where there are more than `maxBytes`, of which no more is read.
+ * @param tooLong makes the error for more than `maxBytes`. Reading stops there.
  */
 export async function readTextWithin(
   body: AsyncIterable<Buffer>,

@@ -10,7 +10,7 @@ export interface OriginHeader {
 export const HEADER_FORM = "'Name: value' or 'https://host:port Name: value'";
 
 const ORIGIN = /^[ \t]*(https?:\/\/[^ \t]+)[ \t]+/i;
-/** The beginning of a header: a name that is an RFC 9110 token. What looks like a URL is none. */
+/** The begin of a header: a name that is an RFC 9110 token. A URL is not one. */
 const HEADER_START = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+):(?!\/\/)/;
 /** Visible text; anything else would make a malformed request. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -20,7 +20,7 @@ export function splitOrigin(text: string): { readonly origin: string | null; rea
   const [whole = '', given = ''] = ORIGIN.exec(text) ?? [];
   if (whole === '') return { origin: null, rest: text };
   const url = URL.canParse(given) ? new URL(given) : null;
-  // Anything behind the host, or a login before it, would look as if it mattered.
+  // A path behind the host, or a login before it, has no meaning here.
   return url === null || url.href !== `${url.origin}/` ? null : { origin: url.origin, rest: text.slice(whole.length) };
 }
 
@@ -34,8 +34,8 @@ function parseHeader(text: string): OriginHeader | null {
 }
 
 /**
- * Reads headers separated by commas. A comma within a value stays, unless what follows it begins as a header does; an origin counts until
- * another follows. Null stands for what is no header.
+ * Reads headers separated by commas. A comma within a value stays, unless a header begins after it. An origin applies until
+ * another follows. Null stands for a malformed header.
  */
 export function parseHeaders(text: string): readonly (OriginHeader | null)[] {
   const texts: string[] = [];
@@ -53,7 +53,7 @@ export function parseHeaders(text: string): readonly (OriginHeader | null)[] {
   });
 }
 
-/** A file with a header a line, and lines that are empty or begin with `#`; null stands for what is no header. Lines are counted from 1. */
+/** Reads a file with one header a line. Empty lines, and those with `#` first, are skipped. Null: malformed. Lines count from 1. */
 export function parseHeaderFile(
   text: string,
 ): readonly { readonly line: number; readonly header: OriginHeader | null }[] {

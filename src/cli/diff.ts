@@ -13,8 +13,8 @@ import { Store } from '../state/store.js';
 import { planned, plannedState, type Output, type Planned } from './commands.js';
 
 /**
- * What a start of the process would change on this node: its first sync with everything that reads the kernel as usual, and nothing that writes. A line
- * for each object, sorted within a transaction; empty when everything is as it should be.
+ * The changes that a start of the process would make on this node: a first sync that reads the kernel as usual, and writes
+ * nothing. A line for each object, sorted within a transaction; empty without a difference.
  */
 export async function diff(
   config: Config,
@@ -56,7 +56,7 @@ export async function differences(
   };
 }
 
-/** What the sources of a configuration come to. @param withinMs how long they are waited for. */
+/** The state of the sources of a configuration. @param withinMs how long to wait for them. */
 export async function wanted(config: Config, version: string, log: Log, withinMs?: number): Promise<Wanted> {
   if (config.kubernetes === null) return await planned(config);
   const store = new Store();

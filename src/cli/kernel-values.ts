@@ -8,7 +8,7 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 
 interface KeptValuesParts {
   readonly host: Host;
-  /** What the configuration in force asks for. */
+  /** The values in the configuration in force. */
   readonly settings: () => KernelSettings;
   readonly log: Log;
   readonly metrics: Pick<ProxyMetrics, 'sysctlRepaired'>;

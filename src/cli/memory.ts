@@ -12,10 +12,13 @@ export const COLLECTION_OPTIONS = ['--expose-gc', HAS_LAST_RESORT ? null : '--co
   (option) => option !== null,
 );
 
-/** Makes ready for the first load. Not before the program's files are read: V8 takes what was compiled with the options only that it had then. */
+/**
+ * Prepares for the first load. Not before the program's files are read: V8 accepts cached code only with the options that it
+ * was compiled with.
+ */
 export function prepareLoad({ host, addon }: Machine): void {
   limitMemory();
-  // What starting Node took.
+  // The memory that the start of Node took.
   if (host.platform === SUBSYSTEM_PLATFORMS.memory) void addon.memory.memoryTrim();
 }
 
@@ -39,7 +42,7 @@ export function settleHeap(): void {
   setFlagsFromString('--no-compact-on-every-full-gc');
 }
 
-/** What a check of rules that are right leaves behind is less. */
+/** A check without a difference leaves less garbage than this. */
 const LOAD_BYTES = 4 * 1024 * 1024;
 
 /** The size of the heap after a load. */

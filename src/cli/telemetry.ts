@@ -24,13 +24,13 @@ interface TelemetryParts {
   readonly clock: Clock;
 }
 
-/** Ways that the addon tells apart between two looks: some ten megabytes. */
+/** The most rows that the addon counts between two readings: some ten megabytes. */
 const MOST_WAYS = 65_536;
-/** Flows end in bursts, when the kernel looks for those whose time is over. Some 25,000 fit, and the kernel takes memory for those that wait alone. */
+/** Flows end in bursts, when the kernel collects expired ones. Some 25,000 fit. The kernel takes memory only for waiting ones. */
 const ENDS_BUFFER = 32 << 20;
 
 /**
- * Begins to count what goes through Services. Where the kernel's flows cannot be followed, the log says so and all else is counted.
+ * Starts to count the traffic of Services. If the kernel's flows cannot be followed, this is logged, and the rest is counted.
  */
 export async function openTelemetry(parts: TelemetryParts): Promise<ServiceTelemetry> {
   const { config, conntrack, families, log, clock } = parts;

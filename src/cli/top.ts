@@ -12,16 +12,16 @@ import { columns } from './print-services.js';
 type Asked = Extract<LoadedConfig, { readonly command: 'top' }>;
 type TopOrder = 'connections' | 'bytes' | 'refused';
 
-/** What went through a Service port or to one of its endpoints, per second. */
+/** The traffic of a Service port or of one of its endpoints, per second. */
 export interface TopRow {
   /** `namespace/name:port/protocol`. */
   readonly servicePort: string;
   /** Null: all of them. */
   readonly endpoint: string | null;
   readonly connections: number;
-  /** There and back. */
+  /** In both directions. */
   readonly bytes: number;
-  /** Packets that got no further, dropped ones with them. */
+  /** Refused and dropped packets. */
   readonly refused: number;
 }
 
@@ -31,7 +31,7 @@ interface Sample {
 }
 
 /**
- * Shows what goes through Services, the busiest first, again and again. The exit status.
+ * Prints the traffic of Services again and again, the busiest first. Returns the exit status.
  *
  * @throws AskError
  */
@@ -79,7 +79,7 @@ function amounts({
   return { connections, bytes: requestBytes + replyBytes };
 }
 
-/** What came on top in between, per second. What is new began with nothing; what a restart set back begins anew. */
+/** The increase per second. New counters start at zero; counters that a restart reset start again. */
 export function ratesOf(
   before: ReadonlyMap<string, TopRow>,
   now: ReadonlyMap<string, TopRow>,

@@ -14,7 +14,10 @@ import { printTraced, printWaiting, type TracedAndExplained } from './print-trac
 
 type Asked = Extract<LoadedConfig, { readonly command: 'trace' }>;
 
-/** Follows connections of a flow through the rules of this node, and compares with what the running process says of them. The exit status. */
+/**
+ * Follows connections of a flow through the rules of this node, and compares them with the answer of the running process.
+ * Returns the exit status.
+ */
 export async function trace(
   asked: Asked,
   { addon }: Machine,
@@ -59,7 +62,7 @@ async function open(addon: Machine['addon'], flow: TracedFlow): ReturnType<typeo
 
 interface Explained {
   readonly explanation: ExplainedPacket;
-  /** Whether it says that such packets arrive. */
+  /** Whether the process answers that such packets arrive. */
   readonly well: boolean;
 }
 
@@ -110,11 +113,11 @@ async function compare(
   }
 }
 
-/** Whether what became of the packet is what was said. */
+/** Whether the packet went where the answer says. */
 function agreesWith(explanation: ExplainedPacket, connection: TracedConnection): boolean {
   const { verdict, observations } = explanation;
   const { outcome, endpoint, lost } = connection;
-  // A rule took it that the kernel does not report.
+  // The kernel does not report the rule that took it.
   const isHidden = outcome === 'lost' && lost?.passed === false;
   switch (verdict.type) {
     case 'none':

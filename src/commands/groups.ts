@@ -1,7 +1,7 @@
 import type { Flag } from '../config/flag.js';
 import { FLAGS } from '../config/flag-table.js';
 
-/** Flags of the proxy that are about one thing. */
+/** Flags of the proxy with one purpose. */
 interface FlagGroup {
   readonly title: string;
   readonly flags: readonly Flag[];
@@ -91,7 +91,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
   ['No effect', ['boot-id-file', 'machine-id-file']],
 ];
 
-/** The flags of the proxy by what they are about. */
+/** The flags of the proxy, grouped by purpose. */
 export function flagGroups(flags: readonly Flag[] = FLAGS): readonly FlagGroup[] {
   const left = new Set(flags);
   const take = (isOf: (flag: Flag) => boolean): readonly Flag[] => {
@@ -103,7 +103,7 @@ export function flagGroups(flags: readonly Flag[] = FLAGS): readonly FlagGroup[]
     title,
     flags: take(({ name }) => names.some((each) => name === each || (each.endsWith('-') && name.startsWith(each)))),
   }));
-  // A test sees to it that there are none.
+  // A test makes sure that there are none.
   groups.push({ title: 'Other', flags: take(() => true) });
   return groups.filter((group) => group.flags.length > 0);
 }

@@ -18,7 +18,7 @@ export function withPort(text: string, port: number): string {
   return printEndpoint(address, port);
 }
 
-/** Parses `IP:port` or `[IPv6]:port`; what is wrong, in the words of Kubernetes' validation, when it is not that. */
+/** Parses `IP:port` or `[IPv6]:port`. Anything else gives a problem in the words of Kubernetes' validation. */
 export function parseHostPort(text: string): HostPort | string {
   const match = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text);
   if (match === null) return 'must be IP:port';
@@ -28,7 +28,7 @@ export function parseHostPort(text: string): HostPort | string {
   return /^\d{1,5}$/.test(port) && isPort(Number(port)) ? { address, port: Number(port) } : 'must be a valid port';
 }
 
-/** As {@link parseHostPort}, of a place to listen at: port 0 is one that is free. */
+/** As {@link parseHostPort}, for a listening address: port 0 selects a free port. */
 export function parseListen(text: string): HostPort | string {
   const parsed = parseHostPort(text.replace(/:0$/, ':1'));
   if (typeof parsed === 'string') return parsed;

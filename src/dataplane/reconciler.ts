@@ -38,13 +38,13 @@ export class Reconciler<Listing> implements FamilyDataplane {
   readonly polls: boolean;
   private table: FamilyTable | null = null;
   private isKnown = false;
-  /** Nothing was delivered yet: the first listing is of what another process left. */
+  /** Nothing was delivered yet: the first listing has the rules of an earlier process. */
   private isFirst = true;
   /** The last sync listed everything. */
   private wasFull = false;
-  /** An audit found something that no listing has shown since. */
+  /** An audit found a difference that no listing has confirmed yet. */
   private differs = false;
-  /** Something stays that the plan does not name. */
+  /** The kernel keeps entries that the plan does not name. */
   private keeps = false;
   /** Losses that were found and not reported: the repair may take several attempts. */
   private repairs: readonly string[] = [];
@@ -94,13 +94,13 @@ export class Reconciler<Listing> implements FamilyDataplane {
     driver.desire(table, change);
     this.noteFlows(change);
     if (this.keeps && !table.unsynced) this.release(table);
-    // A failure from here on makes the next sync look for itself.
+    // After a failure from here on, the next sync lists the kernel.
     this.isKnown = isKnown && driver.replaces;
     const isListed = !isKnown || (isAsked && (this.differs || !(await driver.isUntouched())));
     let scope: SyncScope = { table, change, full: isListed, isFirst: this.isFirst, keeps: table.unsynced };
     if (isListed) await this.list(scope);
     this.noteGone(table);
-    // Until a change is sent nothing is waited for: what has nothing to do with it would have its turn before.
+    // No await before the change is sent: unrelated work would run first.
     let delivered = await driver.deliver(scope);
     if (delivered === null) {
       scope = { ...scope, full: true };
@@ -139,7 +139,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
     };
   }
 
-  /** Finds out what the kernel holds. */
+  /** Lists the kernel's state. */
   private async list(scope: SyncScope): Promise<void> {
     const { driver } = this;
     this.isKnown = false;
@@ -157,7 +157,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
   }
 
   private noteFlows({ frontends, node }: TableChange): void {
-    // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
+    // With changed settings node ports are on other addresses of the node: any flow may belong to another frontend.
     if (node) this.flows = 'all';
     if (this.flows !== 'all') for (const key of frontends) if (isDatagramKey(key)) this.flows.add(key);
   }
@@ -195,19 +195,19 @@ export class Reconciler<Listing> implements FamilyDataplane {
     await this.calls.change(async (mark) => {
       this.isKnown = false;
       await notes.remove(noted, this.wasFull);
-      // A sync that has begun meanwhile determines itself what is known.
+      // A sync that began meanwhile decides whether the kernel is known.
       if (this.calls.isQuiet(mark)) this.isKnown = true;
     });
   }
 
-  /** An audit under way may have looked before: then one further comparison serves all callers since. */
+  /** An audit in flight may have listed too early: one more comparison serves all callers since then. */
   audit(): Promise<boolean> {
     if (this.looking === null && this.nextAudit === null) return this.auditNow();
     return (this.nextAudit ??= this.auditNext());
   }
 
   private async auditNext(): Promise<boolean> {
-    // The caller of that audit gets its failure.
+    // The failure is reported to the caller of that audit.
     while (this.looking !== null) await this.looking.catch(() => false);
     this.nextAudit = null;
     return await this.auditNow();
@@ -227,7 +227,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
   }
 
   async probe(): Promise<boolean> {
-    // The second of two concurrent ones would find nothing else.
+    // A second, concurrent probe would find the same.
     if (this.looking !== null) return false;
     if (this.driver.polls === 'everything' && this.isKnown && this.audits.isDue) return await this.audit();
     if (!this.probes.isDue) return false;

@@ -8,30 +8,30 @@ import { errorCode, messageOf } from '../base/error-message.js';
 export interface RotatedFileOptions {
   /** `-`: the standard output. */
   readonly path: string;
-  /** At which size it is turned over. */
+  /** The size at which the file is rotated. */
   readonly maxBytes: number;
-  /** How many former files are kept; 0: all. */
+  /** How many rotated files are kept; 0: all. */
   readonly maxBackups: number;
-  /** How old former files may be, in milliseconds; 0: as old as they like. */
+  /** The maximum age of rotated files in milliseconds; 0: unlimited. */
   readonly maxAgeMs: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Called when lines are lost, once until lines are written again. */
+  /** Called when lines are lost: once, until lines are written again. */
   readonly onLoss: (error: unknown) => void;
-  /** Called with how many lines came to an end, and to which. */
+  /** Called with the outcome of lines, and their number. */
   readonly onLines?: (outcome: 'written' | 'lost', count: number) => void;
 }
 
-/** Waiting for the disk, in characters: what comes beyond is dropped. */
+/** The most characters that may wait for the disk. Lines beyond are dropped. */
 const MAX_WAITING = 8 << 20;
 const STANDARD_OUTPUT = 1;
 const NEWLINE = 0x0a;
 /** How long a full pipe is waited for. */
 const RETRY_MS = 10;
 const FULL_MS = 5000;
-/** How long a full pipe is waited for in all, once the file is closed. */
+/** How long a full pipe is waited for in total, once the file is closed. */
 const CLOSING_MS = 1000;
-/** Those of others hold who asked for what. */
+/** For the owner only: audit logs name users and their requests. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
@@ -43,15 +43,15 @@ interface Waiting {
 const NOTHING = (): void => undefined;
 
 /**
- * A file of lines that is written beside all else: no caller waits for the disk. When it has grown it gets the time into its name, and a new one begins. One
- * that was moved away is left.
+ * A file of lines that is written in the background: no caller waits for the disk. When the file reaches its size, it is
+ * renamed with the time in its name, and a new file is opened. A file that was moved away is left.
  */
 export class RotatedFile {
   #waiting: Waiting[] = [];
   #waitingLength = 0;
   /** Characters by client. */
   readonly #waitingOf = new Map<string, number>();
-  /** Until when a full pipe is waited for at most, in milliseconds of `performance.now()`. */
+  /** The latest time until which a full pipe is waited for, in milliseconds of `performance.now()`. */
   #deadline = Infinity;
   #writing: Promise<void> | null = null;
   #file: FileHandle | null = null;
@@ -77,8 +77,9 @@ export class RotatedFile {
   /**
    * Takes a line, without its end.
    *
-   * @param client on whose behalf it is written. The lines of one client take no more room than they leave free, so there is always room for those of others
-   * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). Null: the line may take all that is free.
+   * @param client the client that caused the line. Its lines take no more room than they leave free, so there is always
+   * room for other clients (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+   * Null: the line may take all free room.
    * @param done called once, with null when the line is written, or with why it is lost.
    * @returns false when it is dropped, as too many wait.
    */
@@ -98,7 +99,7 @@ export class RotatedFile {
     return true;
   }
 
-  /** Resolves when all lines have been written; on the standard output within a second, and what it does not take is lost. */
+  /** Resolves when all lines have been written. On the standard output it waits a second, and lines that do not fit are lost. */
   async close(): Promise<void> {
     this.#deadline = performance.now() + CLOSING_MS;
     await this.#writing;
@@ -108,7 +109,7 @@ export class RotatedFile {
   }
 
   async #writeAll(): Promise<void> {
-    // What comes in the same turn is written at once.
+    // Lines of one turn of the event loop are written together.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const taken = this.#waiting;
@@ -149,7 +150,7 @@ export class RotatedFile {
       await this.#file?.appendFile(bytes);
       this.#bytes += bytes.length;
     } catch (error) {
-      // Half a line would spoil the next.
+      // Half a line would damage the next.
       await this.#file?.truncate(this.#bytes).catch(() => undefined);
       throw error;
     }
@@ -164,7 +165,7 @@ export class RotatedFile {
     const { path } = this.options;
     await this.#file?.close();
     this.#file = null;
-    // One level: where the file system has none to give, to make more of them never ends.
+    // One level only: where the file system refuses folders, making parents would never end.
     await mkdir(dirname(path), { mode: DIRECTORY_MODE }).catch((error: unknown) => {
       if (errorCode(error) !== 'EEXIST') throw error;
     });
@@ -179,7 +180,7 @@ export class RotatedFile {
     await this.#endTornLine(file);
   }
 
-  /** A process that was killed, or a machine without power, may leave half a line: the next one begins on a line of its own. */
+  /** A killed process or a power failure may leave half a line: the next line starts on a line of its own. */
   async #endTornLine(file: FileHandle): Promise<void> {
     if (this.#bytes === 0) return;
     const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, this.#bytes - 1);
@@ -196,7 +197,7 @@ export class RotatedFile {
     await this.#prune();
   }
 
-  /** Those of the name that are too many, or too old. */
+  /** Rotated files beyond the number or the age that is kept. */
   async #prune(): Promise<void> {
     const { path, maxBackups, maxAgeMs, now } = this.options;
     const { dir, name, ext } = parse(path);
@@ -214,21 +215,24 @@ export class RotatedFile {
 
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}$/;
 
-/** A time in UTC as files of logs have it in their names. */
+/** A time in UTC, as in the names of rotated files. */
 function stampOf(time: number): string {
   return new Date(time).toISOString().slice(0, -1).replaceAll(':', '-');
 }
 
 const writeSome = promisify(writeTo);
 
-/** @param deadline until when a full pipe is waited for at most, in milliseconds of `performance.now()`; asked again at each attempt. */
+/** @param deadline the latest time to wait for a full pipe, in milliseconds of `performance.now()`; read at each attempt. */
 async function print(bytes: Buffer, deadline: () => number): Promise<void> {
   for (let at = 0; at < bytes.length;) {
     at += await printSome(bytes, at, deadline);
   }
 }
 
-/** How many bytes were written. A pipe that another process made non-blocking is full while its reader is slow (write(2), EAGAIN): that is waited for. */
+/**
+ * Returns how many bytes were written. A pipe that another process made non-blocking is full while its reader is slow
+ * (write(2), EAGAIN): then this waits.
+ */
 async function printSome(bytes: Buffer, at: number, deadline: () => number): Promise<number> {
   const end = performance.now() + FULL_MS;
   for (;;) {

@@ -13,7 +13,7 @@ import { spilledWeights, type Placed } from './zone-shares.js';
 
 type Slices = readonly EndpointSliceRow[];
 
-/** How a Service wants its connections to be shared; null: equally and by chance, which takes no table. */
+/** How the connections of a Service are shared; null: equally and at random, which needs no table. */
 export function askedBalance(
   family: Family,
   { balance }: Pick<ServiceRow, 'balance'>,
@@ -63,7 +63,7 @@ function unlimitedDemand(
   return size === null ? null : size * Math.min(frontendCount(family, service), limits.frontends);
 }
 
-/** Why a Service that asks for it does not get what it asks for, for people; null: it does. */
+/** Why a Service does not get the balancing that it configures, as text; null: it does. */
 export function balanceLimitation(
   family: Family,
   service: ServiceRow,
@@ -140,7 +140,7 @@ export class PortBalance {
   of(endpoints: EndpointList, localEndpoints: EndpointList | null): Balance | null {
     const [all, local] = [this.shares(endpoints), localEndpoints === null ? null : this.shares(localEndpoints)];
     const isEqual = [all, local].every((shares) => shares === null || isUniform(shares.weights));
-    // Where shares change with every endpoint that comes, the table stays while they are equal.
+    // Shares change with every new endpoint. While they are equal the table stays.
     const isLasting = this.warming !== null && this.means === 'slots';
     if (all === null || (this.by === 'random' && isEqual && !isLasting)) return null;
     return { by: this.by, endpoints: all, localEndpoints: local };

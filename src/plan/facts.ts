@@ -59,7 +59,7 @@ export interface PlanSettings {
   readonly localDetection: LocalDetection;
   readonly masqueradeAll: boolean;
   readonly masqueradeBit: number;
-  /** Bits of an IPv6 address by which session affinity takes clients for the same one, 1–128. */
+  /** Prefix length that identifies an IPv6 client for session affinity, 1–128. */
   readonly affinityIPv6Prefix: number;
   /** `primary`: the node's own first address of each family. Empty: every local address. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
@@ -88,7 +88,7 @@ const SETTINGS = Object.keys({
   resetRemovedEndpoints: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
 
-/** Whether everything is planned the same by them. */
+/** Whether both give the same plans. */
 export function sameSettings(one: PlanSettings, other: PlanSettings): boolean {
   return SETTINGS.every((name) => isDeepStrictEqual(one[name], other[name]));
 }
@@ -110,7 +110,7 @@ export function nodeFacts(settings: PlanSettings, node: NodeRow | undefined): No
   return { name: settings.nodeName, zone: node?.zone ?? null, addresses: { IPv4: first('IPv4'), IPv6: first('IPv6') } };
 }
 
-/** Whether planning every Service comes out the same in a family. */
+/** Whether both give the same plan of every Service in a family. */
 export function sameFacts(family: Family, one: NodeFacts, other: NodeFacts): boolean {
   return one.name === other.name && one.zone === other.zone && one.addresses[family] === other.addresses[family];
 }

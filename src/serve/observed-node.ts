@@ -5,7 +5,7 @@ import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
 import type { RunningProcess } from './running-process.js';
 
-/** What stands in the way of packets on this node beside our rules, as it is now. */
+/** Obstacles to packets on this node outside of our rules, read now. */
 export async function observedNode(running: RunningProcess): Promise<readonly Observation[]> {
   const { host, snapshot, families } = running;
   const { config } = running.loaded();
@@ -48,10 +48,10 @@ function observedProcess({ sources, waitingFor, refusal, families, progress }: R
   });
 }
 
-/** So many are named. */
+/** How many are named. */
 const MOST_UNUSED = 10;
 
-/** Objects that no Service of the state shows: where nothing of an object is used, there may be no Service. */
+/** Objects without a Service in the state: an object that is not used at all may have none. */
 function unusedObjects({ leftOut, sourceErrors, snapshot }: RunningProcess): readonly Observation[] {
   const errors = sourceErrors();
   const unused = leftOut().filter(

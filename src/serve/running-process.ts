@@ -19,28 +19,28 @@ import type { ObjectKey, Row } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { ChangeListener } from '../state/store.js';
 
-/** A family as far as it is looked at. */
+/** The visible part of a family. */
 export type FamilyView = Pick<FamilySync, 'family' | 'table' | 'history'> & {
   readonly ending: Pick<FamilySync['ending'], 'counts' | 'limitation'>;
   readonly dataplane: Pick<FamilyDataplane, 'inspect' | 'resets'>;
 };
 
-/** What of the running process may be looked at. */
+/** The visible state of the running process. */
 export interface RunningProcess {
   /** Our own version. */
   readonly release: string;
   readonly host: Host;
   readonly loaded: () => Loaded;
-  /** Its document as it is shown. */
+  /** Its configuration document as it is printed. */
   readonly configuration: () => Readonly<Record<string, unknown>>;
-  /** What would be in force if nothing were set. */
+  /** The settings without any flag or file. */
   readonly defaults: () => DefaultSettings;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusal: () => string | null;
-  /** What planning goes by. */
+  /** The settings of the current plan. */
   readonly planned: () => PlanSettings;
   readonly snapshot: Snapshot;
-  /** As of the state: called after each change of it, until what is returned is called. */
+  /** Calls the listener after each change of the state. Returns the function that ends this. */
   readonly onChange: (listener: ChangeListener) => () => void;
   readonly families: readonly FamilyView[];
   readonly health: HealthState;
@@ -49,35 +49,35 @@ export interface RunningProcess {
   /** As text. */
   readonly metrics: () => Promise<string>;
   readonly sources: () => readonly SourceState[];
-  /** What of the sources is not used, and why. */
+  /** Unused parts of the sources, with the reasons. */
   readonly sourceErrors: () => readonly string[];
-  /** In which versions objects of the API server were read. */
+  /** The resource versions of the objects read from the API server. */
   readonly held: Pick<Sources, 'versionsOf'>;
-  /** Names of the sources that have not said all they knew at their start. */
+  /** Names of the unsynced sources. */
   readonly waitingFor: () => readonly string[];
-  /** What went through each port of a Service; absent, or null: it is not counted. */
+  /** The traffic of each port of a Service; absent, or null: not counted. */
   readonly trafficOf?: (service: ObjectKey) => readonly PortTraffic[] | null;
   /** Connection attempts to endpoints; absent: nothing counts them. */
   readonly attempts?: {
     readonly ask: () => Promise<AttemptsSeen>;
     readonly seen: () => AttemptsSeen | null;
   };
-  /** Of all Services; null: it is not counted. */
+  /** The traffic of all Services; null: not counted. */
   readonly traffic: () => Promise<readonly ServiceTraffic[]> | null;
-  /** What rules of others do with packets: with one, or with any. Absent: this platform has no such rules. */
+  /** The effect of foreign rules on one packet, or on any. Absent: not supported on this platform. */
   readonly foreign?: {
     readonly lossesOf: (question: ForeignQuestion) => Promise<ForeignLosses>;
     readonly lossesOfAll: () => Promise<ForeignLosses>;
   };
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
-  /** Objects that sources do not use, or not whole. */
+  /** Objects that sources skip, whole or in part. */
   readonly leftOut: () => readonly LeftOut[];
-  /** Addresses of ours that are not served. */
+  /** Our listening addresses that could not be opened. */
   readonly silentListeners: () => readonly SilentListener[];
-  /** The kernel was seen not to hold what is planned. */
+  /** Reports that the kernel differs from the plan. */
   readonly suspect: (family: Family) => void;
-  /** Takes rows into the state beside those of the sources, until what is returned is called. */
+  /** Adds rows to the state next to those of the sources. Returns the function that removes them. */
   readonly lend: (rows: readonly Row[]) => () => void;
   /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;

@@ -11,7 +11,7 @@ export interface FamilySettings extends KernelspaceSettings {
   readonly sourceVip: IPAddress | null;
   /** Name of the HNS endpoint that has the source; null: none is named. */
   readonly sourceVipEndpoint: string | null;
-  /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
+  /** Whether this family is served on overlay networks, which have only one family (behaviour WK-02). */
   readonly servesOverlay: boolean;
 }
 
@@ -20,7 +20,7 @@ export function networkName({ network: { by, text } }: Pick<FamilySettings, 'net
   return by === 'name' ? text : by === 'prefix' ? `${text}*` : `of type ${text}`;
 }
 
-/** Why nothing of the family is served; null: it is. @throws Error when something is missing that may come. */
+/** Why the family is not served; null: it is. @throws Error when something is missing that may appear later. */
 export function whyUnserved({ network, sourceVip }: Found, settings: FamilySettings): string | null {
   const { family, servesOverlay, sourceVipEndpoint, features } = settings;
   if (!network.isOverlay) return null;

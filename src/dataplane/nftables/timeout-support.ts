@@ -8,12 +8,12 @@ import { addTable, addTimeout, deleteChain } from './json.js';
 import { NFT_FAMILY } from './names.js';
 import { RetryTimeouts } from './retry.js';
 
-/** No chain has this name: what is asked of it is refused, and with it all of the transaction. */
+/** No chain has this name: an operation on it is refused, and the whole transaction with it. */
 const TRIAL_TABLE = 'kube-proxy-trial';
-/** The operations of a trial: the object, and one that fails if the kernel has taken the object. */
+/** The operations of a trial: the object, and one that fails if the kernel accepted the object. */
 const OBJECT = 1;
 const END = 2;
-/** Refusals that do not show what the kernel has. */
+/** Errors that do not show what the kernel supports. */
 const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR'];
 
 export const NO_TIMEOUT_OBJECTS: Limitation = {
@@ -38,12 +38,12 @@ export class TimeoutSupport {
     return this.isSupported === false;
   }
 
-  /** Whether sysctls have changed since they were last asked for. */
+  /** Whether sysctls have changed since they were last read. */
   get isOutdated(): boolean {
     return this.sysctls !== null && !isDeepStrictEqual(this.sysctls, this.read());
   }
 
-  /** The kernel was seen to hold one, so it need not be asked any more. */
+  /** The kernel holds such an object, so no trial is needed. */
   held(): void {
     this.isSupported = true;
   }
@@ -54,7 +54,7 @@ export class TimeoutSupport {
     return this.isSupported ? this.ofKernel() : null;
   }
 
-  /** The same where it is known that the kernel has them. */
+  /** The same, if the kernel is known to support them. */
   ofKernel(): RetryTimeouts {
     this.sysctls = this.read();
     return new RetryTimeouts(this.sysctls);
@@ -68,7 +68,7 @@ export class TimeoutSupport {
     const operations = commands.map((command) => ({ type: 'commands' as const, commands: [command] }));
     try {
       await this.addon.nftTransact({ ...where, operations });
-      // Where nothing is really sent.
+      // With an addon that sends nothing.
       return true;
     } catch (error) {
       if (!isNativeError(error) || (error.index !== OBJECT && error.index !== END)) throw error;

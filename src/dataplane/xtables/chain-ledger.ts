@@ -4,16 +4,16 @@ import { countStates, type ChainState, type ChainStates, type RuleCounts } from 
 import { tableOf, tablesBefore } from './operations.js';
 import type { ChainId } from './rules.js';
 
-/** A stream that is under way. Ends once. */
+/** A stream in flight. Ends once. */
 interface StreamClaim {
   acknowledge(): void;
-  /** Tables before this one were written; nothing was done in it and those after it. */
+  /** The tables before this one were written; this one and those after it were not. */
   refuse(table: IptablesTable): void;
-  /** It is unknown what was done. */
+  /** The result is unknown. */
   lose(): void;
 }
 
-/** A mode's chains of one family: how they should be, how the kernel holds them, and how many rules those have. */
+/** A mode's chains of one family: the desired ones, those in the kernel, and their number of rules. */
 export class ChainLedger {
   private readonly ledger: Ledger<ChainId, ChainState>;
   private counts: RuleCounts = { filter: 0, nat: 0 };
@@ -38,12 +38,12 @@ export class ChainLedger {
     return this.counts;
   }
 
-  /** The chains to be sent: to be written, or to be removed. */
+  /** The chains to write or to remove. */
   pending(which: 'written' | 'removed'): readonly ChainId[] {
     return [...this.ledger.pending()].filter((id) => (this.ledger.desired(id) === undefined) === (which === 'removed'));
   }
 
-  /** @param state undefined: that there be no such chain. */
+  /** @param state undefined: the chain is to be removed. */
   desire(id: ChainId, state: ChainState | undefined): void {
     this.ledger.desire(id, state);
   }
@@ -77,13 +77,13 @@ export class ChainLedger {
     };
   }
 
-  /** The kernel was seen to hold these chains and no others of the mode. */
+  /** A listing found these chains of the mode in the kernel, and no others. */
   readBackAll(listed: ChainStates): void {
     this.ledger.readBackAll(listed);
     this.counts = countStates(listed);
   }
 
-  /** Takes chains that cannot be removed for removed, until {@link readBackAll}. */
+  /** Treats chains that cannot be removed as removed, until {@link readBackAll}. */
   forget(ids: readonly ChainId[]): void {
     this.counting(ids, () => {
       for (const id of ids) this.ledger.readBack(id, undefined);

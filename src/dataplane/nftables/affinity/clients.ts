@@ -21,7 +21,7 @@ const ROWS_AT_ONCE = 256;
 /** The most bytes of one {@link Forgetting} on the wire: added and deleted, a client takes some 250 bytes. */
 export const FORGETTING_BYTES = ROWS_AT_ONCE * 256;
 
-/** Clients of a map that are to be forgotten. */
+/** Clients to remove from a map. */
 export interface StaleClients {
   /** The key by which they are remembered. */
   readonly key: FrontendKey;
@@ -60,10 +60,10 @@ export async function staleClients(
   });
 }
 
-/** A full map may refuse to add a client that has just expired: it is listed anew, at most so often. */
+/** A full map may refuse to add a client that has just expired. Then it is listed again, at most this often. */
 const ATTEMPTS = 4;
 
-/** Finds and removes stale clients in transactions of their own. Answers what was found first. */
+/** Finds and removes stale clients in separate transactions. Returns the clients found first. */
 export async function forgetClients(
   addon: Pick<NftablesAddon, 'nftElements' | 'nftTransact'>,
   table: FamilyTable,
@@ -82,7 +82,7 @@ export async function forgetClients(
   return found;
 }
 
-/** The error of a map that was full; null: all of it was forgotten. */
+/** The error of a full map; null: all its stale clients were removed. */
 async function forgetIn(
   addon: Pick<NftablesAddon, 'nftTransact'>,
   { family }: FamilyTable,
@@ -94,14 +94,14 @@ async function forgetIn(
     } catch (error) {
       if (!isNativeError(error)) throw error;
       if (error.errno === 'ENFILE') return error;
-      // A sync removed the map while the search went on beside it, and its clients with it.
+      // A sync removed the map and its clients during the search.
       if (error.errno !== 'ENOENT') throw error;
     }
   }
   return null;
 }
 
-/** Rows of a map of clients to forget. */
+/** Rows of a map whose clients are removed. */
 function staleRows(
   table: FamilyTable,
   set: NftSetListing,

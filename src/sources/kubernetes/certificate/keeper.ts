@@ -18,9 +18,9 @@ import { certificateFor, RefusedRequest, SigningError } from './signing.js';
 
 /** Is notified of the state of our certificate. */
 export interface CertificateObserver {
-  /** Why there is none, or none to follow the one there is; null: nothing is wanting. */
+  /** Why there is no certificate, or no renewed one; null: there is no problem. */
   certificateLacks(why: string | null): void;
-  /** What became of a request; `failed`: the signer gave none that could be used; `error`: it may be made again. */
+  /** The result of a request. `failed`: the signer gave no usable certificate. `error`: the request may be repeated. */
   certificateRequested(result: 'issued' | 'denied' | 'failed' | 'error'): void;
   /** Milliseconds since the epoch. */
   certificateEnds(at: number): void;
@@ -31,7 +31,7 @@ export interface KeeperParts {
   /** Path of the kubeconfig that needs the certificate. */
   readonly kubeconfig: string;
   readonly nodeName: string;
-  /** The way to the API server by a kubeconfig. Rejects with a KubeconfigError. */
+  /** Connects to the API server of a kubeconfig. Rejects with a KubeconfigError. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   /** The user and the files that a kubeconfig names. Rejects with a KubeconfigError. */
   readonly select: (kubeconfig: string) => Promise<Selection>;
@@ -44,13 +44,13 @@ export interface KeeperParts {
   readonly observer: CertificateObserver;
 }
 
-/** After trouble on the way, and after a request that came to nothing, which leaves an object behind. */
+/** Delays after connection trouble, and after a refused request, which leaves an object in the cluster. */
 const TROUBLE = { backoffInitialMs: 1000, backoffMaxMs: 60_000 };
 const REFUSAL = { backoffInitialMs: 2000, backoffMaxMs: 1_800_000 };
-/** A certificate is renewed at a random point of this share of its life, so that nodes do not ask together. */
+/** A certificate is renewed at a random point in this part of its life, so that nodes do not renew together. */
 const RENEWED_FROM = 0.7;
 const RENEWED_WITHIN = 0.2;
-/** Wall clocks jump, and another process may renew. */
+/** Interval of the check: the wall clock may jump, and another process may renew. */
 const LOOK_MS = 600_000;
 
 /** When a certificate is renewed. */
@@ -59,7 +59,7 @@ interface Plan {
   readonly dueAt: number;
 }
 
-/** Has a certificate made where there is none, and the next before it ends. */
+/** Requests a certificate if there is none, and renews it before it expires. */
 export class CertificateKeeper {
   private readonly files: PairFiles;
   /** What has been reported since the last success. */
@@ -69,7 +69,10 @@ export class CertificateKeeper {
     this.files = new PairFiles(parts.config.directory);
   }
 
-  /** Why the kubeconfig is of no use for want of a certificate; null: it can be used. Rejects with a KubeconfigError where something else is wrong with it. */
+  /**
+   * Why the kubeconfig cannot be used for lack of a certificate; null: it can be used. Rejects with a KubeconfigError if
+   * something else is wrong with it.
+   */
   async flaw(): Promise<string | null> {
     const user = await this.user();
     if (user === 'none') return 'there is none';
@@ -82,14 +85,14 @@ export class CertificateKeeper {
     }
   }
 
-  /** Whether the kubeconfig has its certificate from here. */
+  /** Whether the kubeconfig names the certificate that this keeper writes. */
   async isOurs(): Promise<boolean> {
     const user = await this.user();
     const certificate = user === 'none' || user === null ? null : user.certificate;
     return certificate?.type === 'file' && resolve(certificate.path) === this.files.link;
   }
 
-  /** The way to the API server with a certificate, however long that takes. Rejects when the signal is aborted. */
+  /** Connects to the API server once there is a certificate. Rejects when the signal is aborted. */
   async first(bootstrap: string, signal: AbortSignal): Promise<ApiConnection> {
     const connection = await this.insist(signal, async () => {
       // Another process may have repaired it.
@@ -100,7 +103,7 @@ export class CertificateKeeper {
     return connection;
   }
 
-  /** Renews the certificate that connections have from here, until the signal is aborted. */
+  /** Renews the certificate until the signal is aborted. */
   async renew(connection: ApiConnection, signal: AbortSignal): Promise<void> {
     const { now, clock } = this.parts;
     let plan = await this.plan(null);
@@ -112,7 +115,7 @@ export class CertificateKeeper {
     }
   }
 
-  /** What is renewed a moment ago counts its life from then on, as signers date back. */
+  /** The life of a just renewed certificate counts from now: signers set its begin in the past. */
   private async plan(former: Plan | null): Promise<Plan> {
     const { now, random, observer } = this.parts;
     const pair = await this.files.current().catch(() => null);
@@ -133,7 +136,7 @@ export class CertificateKeeper {
       await this.obtainBy(await connect(config.bootstrapKubeconfig), cluster, signal);
     else await this.obtain(connection, cluster, signal);
     await this.files.dropKey();
-    // With the first request all that is open with the former certificate is drained, whatever is answered.
+    // The first request drains connections with the former certificate, whatever the answer is.
     await statusOf(connection, signal).catch(() => null);
   }
 
@@ -149,7 +152,7 @@ export class CertificateKeeper {
     await this.files.dropKey();
   }
 
-  /** Whether a process ended when the pair was in place already, and no more than the kubeconfig is missing. */
+  /** Whether an earlier process ended with the pair in place, so that only the kubeconfig is missing. */
   private async isFinished(): Promise<boolean> {
     const [pending, pair] = [await this.files.pendingKey(), await this.files.current()];
     if (pending === null || pair === null || !belongsTo(pair, pending)) return false;
@@ -179,7 +182,7 @@ export class CertificateKeeper {
       await this.tryOut(kubeconfigWith(cluster, certificate, exported(key)), signal);
       await this.files.install(certificate, key, now());
     } catch (error) {
-      // Nothing comes of it any more, whatever is done.
+      // A refused request is final.
       if (error instanceof RefusedRequest) await this.files.dropKey();
       throw error;
     }
@@ -207,7 +210,7 @@ export class CertificateKeeper {
     }
   }
 
-  /** The key of a request that was not brought to its end, or a new one. */
+  /** The key of an unfinished request, or a new one. */
   private async key(): Promise<KeyObject> {
     const [pending, pair] = [await this.files.pendingKey(), await this.files.current()];
     return pending !== null && (pair === null || !belongsTo(pair, pending)) ? pending : await this.files.makeKey();
@@ -234,7 +237,7 @@ export class CertificateKeeper {
     return null;
   }
 
-  /** Whether it was not reported before. */
+  /** Reports a problem. Whether it is new. */
   private lacks(why: string): boolean {
     this.parts.observer.certificateLacks(why);
     const isNew = !this.reported.has(why);
@@ -253,12 +256,12 @@ export class CertificateKeeper {
   }
 }
 
-/** Meanwhile. */
+/** For the compiler: the signal may be aborted during an await. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-/** How a request of no consequence is answered. */
+/** The status of a request without any effect. */
 async function statusOf(connection: ApiConnection, signal: AbortSignal): Promise<number> {
   const { body, status } = await connection.get('/version', {}, { accept: 'application/json', signal });
   body.destroy();

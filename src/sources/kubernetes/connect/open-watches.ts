@@ -6,9 +6,12 @@ interface OpenWatchesOptions {
   readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
-  /** Looks after the credentials; answers what TLS is made with now, null without any, undefined when that cannot be had. Must not reject. */
+  /**
+   * Refreshes the credentials, and returns the TLS settings for new connections. Null: without TLS. Undefined: they cannot be
+   * read. Must not reject.
+   */
   readonly refresh: () => Promise<TlsClient | null | undefined>;
-  /** Milliseconds until credentials may change by themselves, files apart. */
+  /** Milliseconds until credentials may change for other reasons than files. */
   readonly dueInMs: () => number;
 }
 
@@ -18,13 +21,14 @@ interface Watch {
   readonly openedAt: number;
 }
 
-/** How often files are looked at while nothing is asked of the server. */
+/** How often credential files are read while there is no request. */
 const LOOK_MS = 60_000;
 const MIN_LOOK_MS = 1000;
 
 /**
- * The watches that are open. A watch is a request that lasts for minutes, so it may outlive what it was asked with: it ends when our certificate does, and when
- * keys, certificates or authorities are replaced. Its reader takes that for an ordinary end, and asks for the rest with what counts now.
+ * The open watches. A watch lasts for minutes, so it may outlive its credentials: it ends when the client certificate expires,
+ * and when keys, certificates or authorities are replaced. For its reader that is an ordinary end. It requests a new watch with
+ * the current credentials.
  */
 export class OpenWatches {
   private readonly watches = new Set<Watch>();
@@ -39,11 +43,11 @@ export class OpenWatches {
       this.watches.delete(watch);
       if (this.watches.size === 0) this.stop();
     });
-    // Another's end may be nearer.
+    // The new watch may be the first to end.
     this.schedule();
   }
 
-  /** From now on `tls` counts. */
+  /** Ends the watches with other TLS settings than these. */
   use(tls: TlsClient | null): void {
     for (const watch of this.watches) if (watch.tls !== tls) watch.body.finish();
   }
@@ -70,7 +74,7 @@ export class OpenWatches {
     if (tls !== undefined) this.use(tls);
     const now = this.options.wallClock();
     for (const { body, tls: own, openedAt } of this.watches) {
-      // One that the server opened although it had expired by our clock is left to the server.
+      // A watch that the server accepted with a certificate that is expired by our clock is left to the server.
       if (own !== null && openedAt < own.validUntil && now >= own.validUntil) body.finish();
     }
     this.schedule();

@@ -4,13 +4,13 @@ import { cutText } from '../../../base/outside-text.js';
 import { trimEnd } from '../../../base/text.js';
 import { formatMicroTime } from '../../../base/timestamp.js';
 
-/** What an event has about its sending. */
+/** The fields of an event that come from its sender. */
 interface EventStamp {
   /** The sender. */
   readonly controller: string;
   /** When it happened, in nanoseconds since the epoch; different for every event. */
   readonly at: bigint;
-  /** The uid of the object it is about; null when not known. */
+  /** The uid of the object that the event regards; null when not known. */
   readonly uid: string | null;
   readonly hostname: string;
 }
@@ -29,8 +29,9 @@ export function eventPath(regarding: EventSubject): string {
 }
 
 /**
- * An events.k8s.io/v1 Event as JSON, of the shape kube-proxy's have; the note has been cut. Its name is the object's and the time in hexadecimal; of a finding that
- * all nodes share, the object's and a digest: the same on all nodes, so that the API server takes it once (and forgets it after its `--event-ttl`).
+ * An events.k8s.io/v1 Event as JSON, with the fields of kube-proxy's events; the note has been cut. Its name is the
+ * object's name and the time in hexadecimal. An event that all nodes share has a digest instead of the time: the name is the
+ * same on all nodes, so the API server stores one (and deletes it after its `--event-ttl`).
  */
 export function eventBody(event: ProxyEvent, stamp: EventStamp): string {
   const { type, reason, action, regarding, related, note, finding } = event;
@@ -53,7 +54,7 @@ export function eventBody(event: ProxyEvent, stamp: EventStamp): string {
   });
 }
 
-/** As long as the time is. The uid, as another object of the same name has findings of its own. */
+/** As long as the time. It includes the uid: another object of the same name has its own events. */
 function digest(of: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(of)).digest('hex').slice(0, 16);
 }
