@@ -34,7 +34,7 @@ const SPEECH: Readonly<Record<string, RegExp>> = {
 };
 
 const BUDGET = {
-  cells: 19,
+  cells: 0,
   lines: 0,
   terms: 0,
   sentences: 0,
