@@ -133,6 +133,14 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
+  // The first, as ip_vs keeps removed endpoints for 120 s and looks through them for each new one (ip_vs_trash_get_dest): after those with thousands of
+  // endpoints the emulated machine took 18 and 32 s for these.
+  {
+    name: 'external IPs and ports that are chosen against another Service',
+    objects: CROWD,
+    reported: null,
+    event: null,
+  },
   {
     name: 'a Service of 96 kB',
     objects: [hostile('a', 61, 700, 1500)],
@@ -186,12 +194,6 @@ const ROWS: readonly Row[] = [
         },
       ]
     : []),
-  {
-    name: 'external IPs and ports that are chosen against another Service',
-    objects: CROWD,
-    reported: null,
-    event: null,
-  },
   { name: 'thousands of source ranges without endpoints', objects: RANGES, reported: null, event: null },
   { name: '300 Services with timeouts of session affinity', objects: timeouts(300), reported: null, event: null },
   {
