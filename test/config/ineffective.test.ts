@@ -268,7 +268,7 @@ t.test("kubeadm's ClusterConfiguration in the same file gives podSubnet, and con
   for (const subnet of ['x', '10.1.0.0/16,10.2.0.0/16', '10.1.0.0/16, fd00::/64']) {
     const [clusterCIDR, [warning = '']] = beside(`networking: {podSubnet: "${subnet}"}`);
     t.equal(clusterCIDR, '');
-    t.ok(warning.startsWith(`${pods}: Invalid value: "${subnet}": is passed over`), warning);
+    t.ok(warning.startsWith(`${pods}: Invalid value: "${subnet}": is ignored`), warning);
   }
   t.end();
 });
