@@ -234,7 +234,7 @@ t.test("kubeadm's ClusterConfiguration in the same file gives podSubnet, and con
   t.same(
     beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta2')[0],
     '',
-    'a version nobody reads',
+    'a version that is not read',
   );
   t.same(beside('networking: {podSubnet: 10.244.0.0/16}', KUBEADM.slice(HEADER.length))[1], [
     'KubeProxyConfiguration.mode: is not set, using iptables',

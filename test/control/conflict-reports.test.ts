@@ -40,7 +40,7 @@ t.test('a conflict of frontends that lasts is reported once, on the Service that
   reports.update(findings('IPv4', [conflict(80)], []));
   await clock.advance(2999);
   reports.update(findings('IPv4', [conflict(80)], []));
-  t.same([log.lines, events], [[], []], 'not told of yet');
+  t.same([log.lines, events], [[], []], 'not reported yet');
   await clock.advance(1);
   t.match(events, [
     {

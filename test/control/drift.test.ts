@@ -81,7 +81,7 @@ t.test('an external change after a failed check is checked at once, however long
   for (let burst = 0; burst < 10; burst++) drift.noticed(change(['IPv4']));
   await clock.advance(10);
   t.same(checks, [3, 1006]);
-  t.equal(suspected.length, 1, 'it was told of before');
+  t.equal(suspected.length, 1, 'it was reported before');
   t.equal(drift.begin('IPv4'), true);
   t.equal(drift.ended('IPv4', 1006, true), 1013, 'settled since it was noticed first');
 });

@@ -43,7 +43,7 @@ t.test('a slow start logs its progress', async (t) => {
   t.same(reported(), [['everything is read, still writing rules', { families: 'IPv4', services: 12_000 }]]);
   v4.failure = 'EBUSY';
   await clock.advance(5000);
-  t.same(reported(), [], 'a failure is told by others');
+  t.same(reported(), [], 'a failure is reported elsewhere');
   v4.lastUpdated = 2n;
   await clock.advance(5000);
   t.same([reported(), clock.waiting], [[], 0], 'and then it is over');

@@ -438,7 +438,7 @@ t.test('a run that ends after the stop leaves no timer', async (t) => {
   await cycle.run({ full: true });
   t.same([...dataplanes.IPv4.calls, ...dataplanes.IPv6.calls], ['full', 'full'], 'nothing is run or audited');
   await clock.advance(60_000);
-  t.same(taken(made), [], 'nobody is listened to, and no run is asked for');
+  t.same(taken(made), [], 'no notification counts, and no run is requested');
 });
 
 t.test('a Service that cannot be planned does not block others, and is retried', async (t) => {
@@ -464,7 +464,7 @@ t.test('a Service that cannot be planned does not block others, and is retried',
   t.same(taken(made), ['trigger'], 'tried again, and not as what compares everything');
   t.ok(cycle.planner.tables.IPv4.frontend('10.96.0.10:53/UDP'));
   const { unplanned } = cycle.planner.tables.IPv4;
-  t.same([...unplanned], [['default/broken', 'out of order']], 'for whoever asks');
+  t.same([...unplanned], [['default/broken', 'out of order']], 'in the status');
   const { onsets } = made.health;
   const began = onsets.of('unplanned IPv4');
   t.type(began, 'bigint');

@@ -122,7 +122,7 @@ t.test('removed UDP frontends are remembered until their flows are deleted, by t
   t.same(next.dataplane.goneFlows(), new Set([WEB_KEY]));
   scene.kernel.faults.next(REFUSED);
   await t.rejects(next.dataplane.clearGoneFlows(new Set([WEB_KEY])));
-  t.same(next.dataplane.goneFlows(), new Set(), 'nobody knows what is noted');
+  t.same(next.dataplane.goneFlows(), new Set(), 'the notes are unknown');
   t.equal((await next.sync()).full, true);
   await next.dataplane.clearGoneFlows(new Set([WEB_KEY, OTHER_KEY]));
   t.same(next.dataplane.goneFlows(), new Set());

@@ -84,7 +84,7 @@ t.test('clients whose endpoint is removed move at once, others keep theirs', asy
   }
   await proxy.apply(sticky(LONG));
   const after = await Promise.all(clients.map((client) => theOne(lab, client)));
-  t.same(after, expected, 'nobody moves when endpoints come');
+  t.same(after, expected, 'no client moves when endpoints are added');
 });
 
 t.test('affinity: removal of an endpoint under traffic', async (t) => {

@@ -102,7 +102,7 @@ for (const mode of MODES) {
     const lab = await Lab.start(t);
     await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
     const proxy = await Proxy.start(t, lab, { mode, objects: WEB });
-    t.notOk(await hasTable(lab), 'nothing counts before somebody asks');
+    t.notOk(await hasTable(lab), 'nothing counts before a question');
     for (const view of FAMILY_VIEWS) {
       const to = endpoint(view.clusterIP(41), 80);
       const silent = endpoint(ADDRESSES['remote-b'][view.family], 80);

@@ -342,7 +342,7 @@ for (const [mode] of MODES) {
     await lab.request({ ...request, to: IPV4.nodePort(30001) });
     t.same(await counted(), [0, 5], 'E-61: connections to loopback alone');
     await lab.output('pod-c', ['python3', '-c', RESETS, '10.244.2.10', '4']);
-    t.same(await counted(), [4, 5], 'IT-22: resets of connections that nobody has');
+    t.same(await counted(), [4, 5], 'IT-22: resets of unknown connections');
     await proxy.restart();
     t.same(await counted(), [4, 5], 'the kernel goes on counting');
     await proxy.consistent();

@@ -161,7 +161,7 @@ t.test('a frontend that the kernel refuses is quarantined, and all others are se
   await checkRows(t, lab, [row(42, IPV4, 'pod-a')]);
   t.notMatch(await healthz(), /quarantined/);
   t.match(proxy.log, /"a frontend is no longer quarantined"/);
-  t.equal(await events(), 1, 'told once');
+  t.equal(await events(), 1, 'reported once');
   t.equal(count(proxy.log, /"synced".*full=true/g), compared);
   await proxy.consistent();
 });

@@ -245,7 +245,7 @@ t.test('pointsman works with a real API server', SKIPPED, async (t) => {
     const events = items(parsed(await world.server.ask('GET', '/apis/events.k8s.io/v1/events'))['items']);
     const count = (wanted: string): number => events.filter(({ reason }) => reason === wanted).length;
     t.equal(count('InvalidObject'), 1);
-    t.ok(count('Starting') >= PROXIES, 'what is of one node is told by each');
+    t.ok(count('Starting') >= PROXIES, 'an event of a node is sent by each');
     t.same(
       senders.flatMap(({ log }) => log.lines),
       [],

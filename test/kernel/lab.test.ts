@@ -48,12 +48,12 @@ t.test('lab: refused, dropped and answered requests are distinguished', async (t
   t.equal(
     await lab.verdict({ from: 'pod-a', to: '10.96.0.10:80', timeoutMs: 100 }),
     'dropped',
-    'nobody owns the address',
+    'no host has the address',
   );
   t.equal(
     await lab.verdict({ from: 'pod-a', to: '[fd00:10:96::10]:80', timeoutMs: 100 }),
     'dropped',
-    'nobody owns the address',
+    'no host has the address',
   );
   await lab.setLink('remote-node', 'veth-a', 'down');
   t.equal(await lab.verdict({ from: 'pod-a', to: '10.244.2.99:80' }), 'unreachable', 'no route beyond the remote node');

@@ -68,7 +68,7 @@ t.test('the page and its API are served on a node', async (t) => {
   t.same(
     plain.filter((name) => !STATUS.includes(name)),
     PLAIN,
-    'a process that nobody looks at has neither the page nor traces',
+    'a process without clients loads neither the page nor traces',
   );
   const forwarded = await eventually('an address', () =>
     Promise.resolve(/^http:\S+\/ui\/(?=\n)/.exec(printed())?.[0] ?? null),
@@ -106,7 +106,7 @@ t.test('the page and its API are served on a node', async (t) => {
 
   const redrawn = /\u001b\[H\u001b\[J\u001b\[Hpointsman 0[^]*\u001b\[K\r?\n[^]*\u001b\[J\u001b\[Hpointsman 0/;
   await eventually('the status drawn again', () => Promise.resolve(redrawn.test(drawn()) || null));
-  t.same(await loadedBy(run, proxy), [...PLAIN, ...STATUS, 'ui.js'].sort(), 'until somebody looks');
+  t.same(await loadedBy(run, proxy), [...PLAIN, ...STATUS, 'ui.js'].sort(), 'until a client comes');
 
   t.match(await run('ui', '--listen', '0.0.0.0:0'), { status: 2, stdout: '', stderr: /^--listen: .*loopback.*\n$/i });
   // What it keeps for a minute for whoever looks does not keep it.

@@ -127,7 +127,7 @@ t.test('a restart applies the changes made meanwhile', async (t) => {
       { from: 'pod-c', to: endpoint(view.clusterIP(44), 80), expect: view.kept(['remote-a'], 80) },
     ]),
   );
-  t.notMatch(await lab.ruleset(), /map clients-/, 'the map of clients that nobody has is gone');
+  t.notMatch(await lab.ruleset(), /map clients-/, 'the map of clients without a Service is gone');
 });
 
 t.test('a process killed in the middle of changes is completed by the next one', async (t) => {

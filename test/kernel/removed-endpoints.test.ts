@@ -203,7 +203,7 @@ t.test('connections to an address are reset if another pod takes it over later, 
   const fates = await Promise.all(all.map(({ connection }) => connection.fate(STAYS_MS)));
   t.ok(
     fates.every(({ error }) => error === null),
-    'nobody is reset by us: what is dead the new pod resets',
+    'no reset by the proxy: the new pod resets dead connections',
   );
   await goOn(t, all, 'it is the same pod here');
   // Taken over after it was gone for good: clients of the former pod are reset, those of the new one are not.

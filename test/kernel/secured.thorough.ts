@@ -86,7 +86,11 @@ t.test('curl reads secured pages with certificates and tokens', async (t) => {
   t.match(await trusting('/configz', ...by(scraper)), /user="prometheus", verb=get, path="\/configz"/);
   for (const who of [[], bearer('another-token'), by(strangers.issue({ commonName: 'prometheus/O=scrapers' }))])
     t.match(await trusting('/metrics', ...who), /^401 Unauthorized: /);
-  t.equal(await curl(`https://${TARGET}/metrics`, ...bearer('a-token')), 'exit 60', 'nobody vouches for it elsewhere');
+  t.equal(
+    await curl(`https://${TARGET}/metrics`, ...bearer('a-token')),
+    'exit 60',
+    'no other authority vouches for it',
+  );
   t.match(await curl(`http://${TARGET}/metrics`, ...bearer('a-token')), /^exit /, 'there is no other way');
   t.match(await curl(`http://${NODE}:10256/healthz`), /^200 /, 'health is open');
 });

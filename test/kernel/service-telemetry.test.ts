@@ -318,7 +318,7 @@ for (const mode of MODES) {
 
     // What ends has been counted already.
     if (!forgets(mode)) await lab.output('node', ['conntrack', '-D', '-p', 'tcp', '--dport', '80']);
-    const after = await eventually('their ends are told', async () => {
+    const after = await eventually('their ends are counted', async () => {
       const numbers = await notified(lab);
       return (numbers['telemetry_flows'] ?? 0) < (before['telemetry_flows'] ?? 0) ? numbers : null;
     });

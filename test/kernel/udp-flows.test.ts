@@ -117,7 +117,11 @@ for (const protocol of ['UDP', 'SCTP'] as const) {
     const held = await Promise.all(all.map(({ connection }) => who(connection)));
     await proxy.apply(dns(protocol, { endpoints: PODS }));
     const serving = { ready: false, serving: true, terminating: true } as const;
-    t.same(await Promise.all(all.map(({ connection }) => who(connection))), held, 'nobody moves when endpoints come');
+    t.same(
+      await Promise.all(all.map(({ connection }) => who(connection))),
+      held,
+      'no client moves when endpoints are added',
+    );
     await proxy.apply(
       dns(protocol, { endpoints: PODS.map((pod) => (pod.endsWith('a') ? { pod, ...serving } : { pod })) }),
     );
@@ -274,7 +278,7 @@ t.test('flows older than the rules, or from a time without a process, are correc
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   const early = await lab.open({ from: 'pod-c', to: endpoint(IPV4.clusterIP(41), 53), protocol: 'UDP' });
-  t.equal(await who(early, POLL_MS), 'timeout', 'nobody takes it: a black hole in conntrack');
+  t.equal(await who(early, POLL_MS), 'timeout', 'it gets no answer: a black hole in conntrack');
   const proxy = await Proxy.start(t, lab, { objects: dns('UDP', {}) });
   t.ok((await until(early, /^pod-a /)) < MOVE_MS, 'CT-04: recovers with the first sync');
   const all = await flows(lab, 'UDP');

@@ -42,7 +42,7 @@ t.test('the flow counter counts each flow once, seen alive or only at its end', 
   t.match(
     third,
     { living: 1, overruns: 0 },
-    'of a flow that was there before anybody listened the kernel does not tell the end',
+    'the kernel does not report the end of a flow from before the first listener',
   );
   const fourth = await counter.take();
   t.same(lines(fourth), []);

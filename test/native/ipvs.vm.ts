@@ -299,7 +299,7 @@ t.test('the endpoint of a persistent client is shown while the kernel remembers 
       { type: 'service', verb: 'new', service: web, state: state('rr', family === 'udp4' ? 32 : 128, PERSISTENT) },
       { type: 'destinations', verb: 'new', service: web, endpoints: join(one, other), weight: 1 },
     ]);
-    t.equal(await ipvs.ipvsRemembered(web, packed(address)), null, 'nobody asked yet');
+    t.equal(await ipvs.ipvsRemembered(web, packed(address)), null, 'before the first request');
     for (let sent = 0; sent < 3; sent++) {
       const socket = createSocket(family);
       await new Promise((resolve) => {

@@ -103,7 +103,7 @@ t.test('own nft transactions are not notified, and a large one may hide foreign 
     await addon.nftTransact({ family: 'ip', table: TABLE, operations: [elements(index, index + 1, 'add')] });
   }
   nft(`delete element ip ${TABLE} s { 0.0.0.1 }`);
-  t.match(await next(), { families: ['ip'], missed: false }, 'only the one of somebody else');
+  t.match(await next(), { families: ['ip'], missed: false }, 'only the foreign one');
   t.same(changes, []);
   // Many times the size of a batch that others are followed through.
   const operations = Array.from({ length: 8 }, () => [

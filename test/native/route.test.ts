@@ -118,7 +118,7 @@ t.test('the route watch reports foreign changes of links and addresses, and not 
   await reported('other');
   t.notOk(
     changes.some(({ links }) => links.includes('kube-ipvs0')),
-    'own changes are not told',
+    'own changes are not reported',
   );
   run('ip address delete 10.96.0.2/32 dev kube-ipvs0');
   await reported('kube-ipvs0');

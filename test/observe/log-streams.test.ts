@@ -52,7 +52,7 @@ t.test('changed log format, streams and thresholds apply from the next line, and
   log.info(2, 'not yet');
   t.same(out, []);
   const begin = await log.prepare({ ...DEFAULTS, format: 'json', verbosity: 2, splitStream: true });
-  t.same(out, [], 'not before it is told to');
+  t.same(out, [], 'not before the change');
   begin();
   t.match(out, [/^I.* "gathered"\n$/], 'what was gathered is written first');
   log.info(2, 'detail');

@@ -39,7 +39,7 @@ t.test('programming times run from event to acknowledgement by family, without t
   upsert(WEB);
   await clock.advance(700);
   await cycle.run({ full: true });
-  t.same(reported(), {}, 'the start counts for nobody');
+  t.same(reported(), {}, 'the start is not measured');
   upsert(slice('web', [{ address: '10.0.0.1' }], { ports: [{ port: 53, protocol: 'UDP' }] }));
   await clock.advance(4);
   await cycle.run({ full: false });

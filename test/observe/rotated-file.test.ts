@@ -86,7 +86,7 @@ t.test('rotated files are limited by number and age', async (t) => {
   time.now += 120_000;
   await write(options, 'x'.repeat(20));
   t.same(stamps().length, 1, 'the one just made');
-  t.ok(readdirSync(directory).includes('audit-other.log'), 'of somebody else');
+  t.ok(readdirSync(directory).includes('audit-other.log'), 'a foreign file');
 });
 
 t.test('a rotated file that was moved is left; a failed write loses only its own lines', async (t) => {

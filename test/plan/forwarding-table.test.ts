@@ -161,7 +161,7 @@ t.test('a claim of a frontend can be withdrawn, renewed and become younger', (t)
   t.same(table.frontend('10.96.0.1:80/TCP')?.endpoints.toStrings(), ['10.0.0.1:80', '10.0.0.2:80']);
   table.takeChange();
   table.setService('a', plan('a', [frontend('a', '10.96.0.1', { endpoints: list([9]) })], { creationTime: 3 }));
-  t.equal(table.takeChange().frontends.size, 0, 'what the loser changes concerns nobody');
+  t.equal(table.takeChange().frontends.size, 0, 'a change of the loser is no change');
   table.setService('b', null);
   t.same(table.frontend('10.96.0.1:80/TCP')?.endpoints.toStrings(), ['10.0.0.9:80'], 'until it holds');
   t.end();
@@ -240,7 +240,7 @@ t.test('health checks are those of Services with a health check node port', (t) 
 
 t.test('a changed node plan is a change, an equal one is not', (t) => {
   const table = new ForwardingTable(NODE);
-  t.equal(table.takeChange().node, true, 'a fresh table has told nobody');
+  t.equal(table.takeChange().node, true, 'a fresh table has a change');
   t.equal(table.takeChange().node, false);
   table.setNode({ ...NODE });
   t.equal(table.takeChange().node, false, 'an equal plan');
@@ -422,7 +422,7 @@ t.test('a node port wins over an external IP of another Service on an address of
     t.match(table.conflictPairs(), [{ count: 1, first: { winner: 'owner', loser: 'thief' } }]);
     table.takeChange();
     table.setService('owner', null);
-    t.same(held(), ['192.168.0.2:30080/TCP', '203.0.113.1:30080/TCP'], 'until nobody has it');
+    t.same(held(), ['192.168.0.2:30080/TCP', '203.0.113.1:30080/TCP'], 'until no Service has it');
     t.same([...table.takeChange().frontends].sort(), ['192.168.0.2:30080/TCP', 'nodeport:30080/TCP']);
     t.equal(table.conflictCount, 0);
     table.setService('owner', owner);

@@ -49,7 +49,7 @@ t.test('a port without local endpoints counts once for each policy Local', (t) =
   t.same(
     count(INTERNAL, [{ ...ELSEWHERE, state: '' }]),
     { internal: 0, external: 0 },
-    'an endpoint that serves nobody',
+    'an endpoint that does not serve',
   );
   const ports = [
     { name: 'a', port: 80 },

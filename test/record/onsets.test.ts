@@ -9,7 +9,7 @@ t.test('the time when each reason of ill health began is kept until it ends', (t
   const wallClock = (): bigint => now;
   const health = new HealthState(new Progress(['IPv4'], clock, wallClock), 1000, clock, wallClock);
   const { onsets } = health;
-  t.equal(onsets.of('node'), 0n, 'nobody knows it at the start');
+  t.equal(onsets.of('node'), 0n, 'unknown at the start');
   now = 5n;
   health.nodeEligible = false;
   t.equal(onsets.of('node'), 0n);

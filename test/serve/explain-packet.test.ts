@@ -25,6 +25,6 @@ t.test('explain reports that the endpoint of an affinity client cannot be read, 
     'affinity    by client address, for 100 s',
     'remembered  not known: ipvs remembered: EFBIG',
   ]);
-  t.same(await ask('external', '10.96.0.10:80'), ['affinity    by client address, for 100 s'], 'of nobody');
+  t.same(await ask('external', '10.96.0.10:80'), ['affinity    by client address, for 100 s'], 'of no client');
   t.same(await ask('10.0.0.9', '10.96.0.10:81'), [], 'no frontend');
 });

@@ -233,7 +233,7 @@ t.test('changes that are held back fail /healthz after the timeout, and not /liv
   state.hold('no pod CIDRs');
   progress('IPv4').changed(null);
   t.equal(held(), 'no pod CIDRs');
-  t.notMatch(healthAnswer(state, '/healthz').body, /held/, 'only who asks for more is told');
+  t.notMatch(healthAnswer(state, '/healthz').body, /held/, 'only the verbose answer has it');
   await clock.advance(TIMEOUT_MS - 1);
   t.same(statuses(), [200, 200]);
   await clock.advance(1);

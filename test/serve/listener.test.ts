@@ -58,7 +58,7 @@ async function crowded(
     new ConnectionLimit(3),
   );
   t.teardown(() => shut(server));
-  t.ok(server.headersTimeout <= 20_000 && server.requestTimeout <= 30_000, 'nobody is waited for much longer');
+  t.ok(server.headersTimeout <= 20_000 && server.requestTimeout <= 30_000, 'no client is waited for much longer');
   const { port } = server.address() as AddressInfo;
   const open = async (text: string): Promise<Socket> => {
     const seen = text.endsWith('\r\n\r\n') ? requests + 1 : requests;

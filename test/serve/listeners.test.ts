@@ -122,7 +122,7 @@ t.test('the page is served on loopback, and to other clients behind access contr
   for (const address of ['127.0.0.1', '127.3.2.1', '[::1]']) t.ok(serves(address), address);
   for (const address of ['0.0.0.0', '192.0.2.1', '[::]']) {
     t.notOk(serves(address), address);
-    t.notOk(serves(address, ...pair), 'everybody may speak TLS');
+    t.notOk(serves(address, ...pair), 'every client may use TLS');
     t.notOk(serves(address, ...pair, '--client-ca-file=c'), 'who shows no certificate is let in, too');
     t.ok(serves(address, ...pair, '--client-ca-file=c', '--anonymous-auth=false'));
     t.ok(serves(address, ...pair, '--authorization-config=f'));

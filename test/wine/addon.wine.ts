@@ -197,7 +197,7 @@ t.test('an object that HNS cannot show does not hide others, and an unreachable 
     ['list', 'endpoint', null],
   ]);
   t.match(some, [{ id: numbered(1).id }]);
-  t.match(none, { code: 'ERR_HCN', errno: 'E_FAIL' }, 'what hides everything is told');
+  t.match(none, { code: 'ERR_HCN', errno: 'E_FAIL' }, 'an error that hides everything is reported');
   t.match(gone, { code: 'ERR_HCN', errno: 'RPC_S_SERVER_UNAVAILABLE' });
 });
 

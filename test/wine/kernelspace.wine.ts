@@ -72,7 +72,7 @@ t.test('a running Windows proxy reports its state and its limitations', async (t
   const planned = await node.command('plan', ...node.fromManifests);
   t.match(planned, { status: 0, stdout: /frontend 192\.0\.2\.80:80\/TCP .*default\/web / });
   t.match(await node.command('dump', ...node.fromManifests), { status: 0, stdout: planned.stdout });
-  t.same(node.server.changes(), [], 'nobody who asks changes anything');
+  t.same(node.server.changes(), [], 'questions change nothing');
   const { text: metrics } = await node.get('metrics', '/metrics');
   t.match(metrics, /^kubeproxy_sync_proxy_rules_endpoint_changes_total 1$/m);
   t.notMatch(metrics, /conntrack|iptables|nftables|ipvs/);

@@ -79,7 +79,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd5 error: Node[c].spec.podCIDRs[0]: "10.245.0.0/24": is not within the pods\' "10.244.0.0/16" of KubeControllerManagerConfiguration.KubeCloudShared.ClusterCIDR (f)',
   ],
   [
-    'ranges of Nodes that nobody gives',
+    'ranges of Nodes that nothing assigns',
     [CLUSTER, `${PROXY}detectLocalMode: NodeCIDR`],
     'd2 warning: KubeProxyConfiguration.detectLocalMode: "NodeCIDR": needs ranges of Nodes, and no podSubnet is given',
   ],

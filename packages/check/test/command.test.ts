@@ -194,12 +194,16 @@ t.test('check reads pipes and devices as it can', async (t) => {
 
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
-  t.match(inShell('(cat a > pipe) & "$0" check pipe', folder), wrong('pipe'), 'whoever is first waits for the other');
+  t.match(
+    inShell('(cat a > pipe) & "$0" check pipe', folder),
+    wrong('pipe'),
+    'the first of reader and writer waits for the other',
+  );
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     const child = spawn(PROGRAM, ['check', pipe], { stdio: 'ignore' });
     t.teardown(() => child.kill('SIGKILL'));
     const ended = once(child, 'exit');
-    await eventually(() => holds(child.pid, pipe), 'waits for somebody who writes');
+    await eventually(() => holds(child.pid, pipe), 'waits for a writer');
     child.kill(signal);
     t.same(await ended, [signal === 'SIGINT' ? 130 : 143, null], 'a signal ends that');
   }

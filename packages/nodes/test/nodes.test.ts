@@ -181,7 +181,7 @@ t.test('nodes lists a node that does not answer, with the reason', async (t) => 
   for (const node of ['later', 'odd', 'stranger', 'partial']) t.match(why(node), 'does not understand', node);
   t.match(why('large'), 'an answer of more than 4194304 bytes');
   t.match(rowOf(report, 'bare'), { state: 'no-proxy', pod: null, why: [/^no pod of k8s-app/] });
-  t.equal(rowOf(report, 'well').state, 'in-step', 'and holds up nobody');
+  t.equal(rowOf(report, 'well').state, 'in-step', 'and delays no other node');
   t.equal(report.counts['no-answer'], 9);
 });
 
@@ -294,7 +294,7 @@ t.test('nodes asks a proxy behind access control by TLS, with a token of the API
   t.same(
     [...front.reported].sort(),
     ['https:proxy-go:10249', 'https:proxy-secured:10249'],
-    'nobody else is told, and nobody without TLS',
+    'the token goes to the proxy only, and only by TLS',
   );
   front.token = 'of another';
   t.match(rowOf(await look(front), 'secured').why.join(), '403 by the proxy: Forbidden (user="x"); see docs/nodes.md');
@@ -497,7 +497,7 @@ t.test('nodes serves its page on loopback only, below a random path', async (t) 
     'public, max-age=31536000, immutable',
   );
   t.match((await get(page.address)).headers.get('content-security-policy'), "default-src 'none'");
-  t.equal(looks, 0, 'nobody is asked before the page asks');
+  t.equal(looks, 0, 'no node is asked before the page asks');
   const [answer, again] = await Promise.all([get(`${page.address}api/nodes`), get(`${page.address}api/nodes`)]);
   t.match(await answer.json(), { counts: { 'in-step': 1, 'no-proxy': 1 }, nodes: [{ node: 'two' }, { node: 'one' }] });
   t.same([again.status, looks], [200, 1], 'once for all windows');

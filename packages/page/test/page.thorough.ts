@@ -390,7 +390,7 @@ t.test('the page of a proxy works in a browser', { skip: withoutBrowser }, async
   t.same(
     browser.requests.filter((url) => !url.startsWith(server.address)),
     [],
-    'nobody else is asked',
+    'no other host is asked',
   );
 });
 

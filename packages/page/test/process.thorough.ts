@@ -126,7 +126,7 @@ t.test('the page shows a running process', { skip: withoutBrowser }, async (t) =
   t.same(
     browser.requests.filter((url) => !url.startsWith(address)),
     [],
-    'nobody else is asked',
+    'no other host is asked',
   );
 
   await t.test('the metrics address serves the same page', async (t) => {

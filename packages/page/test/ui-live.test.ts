@@ -116,7 +116,7 @@ t.test('the event stream sends a snapshot, then changes; a client that reconnect
   });
   listener.close();
   again.close();
-  await eventually('nobody to be waited for', async () => {
+  await eventually('no client to wait for', async () => {
     await scene.clock.advance(500);
     return scene.clock.waiting === 0 || null;
   });
@@ -146,7 +146,7 @@ t.test('the event stream sends at most two events of a kind a second, at 500 cha
   for (const { data } of services) t.ok((data as ServicesChanged).keys.length <= 200);
   t.ok(
     services.some(({ data }) => (data as ServicesChanged).more),
-    'more than are told by name',
+    'more than are sent by name',
   );
   const syncs = (await received(listener, 'syncs')).map(({ data }) => data as SyncsHappened);
   t.equal(
@@ -212,7 +212,7 @@ t.test('the event stream sends a slow client a snapshot later, and closes it in 
   t.notOk(reader.destroyed);
   await scene.clock.advance(2000);
   t.ok(reader.destroyed);
-  t.equal(scene.clock.waiting, 0, 'and nobody is left');
+  t.equal(scene.clock.waiting, 0, 'and no client is left');
 });
 
 t.test('the event stream limits the number of clients', async (t) => {

@@ -187,7 +187,7 @@ t.test('the page lists and searches Services', async (t) => {
   t.same(await find(''), ['default/abc', 'kube-system/dns', 'web-team/other']);
   scene.say([web]);
   await scene.clock.advance(60_000);
-  t.equal(scene.clock.waiting, 0, 'nothing is kept while nobody asks');
+  t.equal(scene.clock.waiting, 0, 'nothing is kept without a client');
   t.same(await find('limit=2'), ['default/abc', 'default/web']);
 });
 

@@ -146,7 +146,7 @@ t.test('ambiguous paths are refused without a question to the API server', async
     `/metrics/${'a'.repeat(1024)}`,
   ];
   for (const path of tricks) t.equal(await status(path, ...bearer('reader')), 403, path);
-  t.same(asked('SubjectAccessReview'), [], 'and nobody is asked');
+  t.same(asked('SubjectAccessReview'), [], 'and the API server is not asked');
   for (const target of ['https://localhost/configz', '/metrics/#/configz', '*'])
     t.equal(await status('/metrics', ...bearer('reader'), '--request-target', target), 403, target);
   t.equal(await status('/metrics?x=/../debug', ...bearer('reader')), 200, 'a query is no path');
@@ -242,7 +242,7 @@ t.test('authentication and authorization answers are cached for their TTL', asyn
   await clock.advance(2_000);
   t.same([await good(), count('TokenReview'), count('SubjectAccessReview')], [200, 2, 1], 'a token for two minutes');
   await clock.advance(180_000);
-  t.same([await good(), count('SubjectAccessReview')], [200, 2], 'that somebody may for five');
+  t.same([await good(), count('SubjectAccessReview')], [200, 2], 'that a user may, for five');
   t.equal(await status('/configz', ...bearer('reader')), 403);
   server.reviews.rules.push({ who: 'scrapers', nonResourceURLs: ['/configz'], verbs: ['get'] });
   t.equal(await status('/configz', ...bearer('reader')), 403);

@@ -91,14 +91,18 @@ t.test('JWT: a token of a configured issuer is accepted, and every invalid one i
     ['changed', `${good.slice(0, -8)}AAAAAAAA`],
     ['no user', await token({ sub: undefined })],
     ['a user that is no text', await token({ sub: 7 })],
-    ['of nobody', await token({ iss: 'https://elsewhere.example' })],
+    ['of an unknown issuer', await token({ iss: 'https://elsewhere.example' })],
     ['no token', 'abc'],
   ];
   for (const [name, bearer] of refused) t.match(await who(bearer), /^401 Unauthorized: the bearer token/, name);
   t.equal(await who(await token({ exp: now - 5 })), '200 scraped', 'clocks differ');
   time.now += 700_000;
   t.match(await who(good), /^401 .*ERR_JWT_EXPIRED/, 'again after its end');
-  t.match(await ask('/metrics', ...TRUSTED), { status: 200 }, 'nobody may, unless it is said otherwise');
+  t.match(
+    await ask('/metrics', ...TRUSTED),
+    { status: 200 },
+    'anonymous requests are admitted unless configured otherwise',
+  );
 });
 
 /** Of who takes the public key for a shared secret. */

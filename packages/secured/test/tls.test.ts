@@ -191,7 +191,7 @@ t.test('silent connections are closed, and the number of connections is limited'
   for (const each of gone) void each.then(() => ended++);
   while (ended < 300) await new Promise((resolve) => setImmediate(resolve));
   t.equal(ended, 300);
-  t.match(await waiting.ask('/metrics', ...TRUSTED), { exit: 35 }, 'there is no turn for anybody just now');
+  t.match(await waiting.ask('/metrics', ...TRUSTED), { exit: 35 }, 'no connection is accepted now');
   await waiting.clock.advance(1000);
   t.match(await waiting.ask('/metrics', ...TRUSTED), { status: 200, body: 'scraped\n' });
   // So short a time may be too short for a handshake that does end; the one after it has the same.

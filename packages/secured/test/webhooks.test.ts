@@ -103,7 +103,7 @@ t.test('authorizers are asked in order, and the first that allows or denies deci
   t.equal(await status('/configz'), 403);
   t.equal(second.specs.length, 1, 'forbidden is forbidden');
   [first.status, second.status] = [NOTHING, NOTHING];
-  t.equal(await status('/flagz'), 403, 'nobody allows it');
+  t.equal(await status('/flagz'), 403, 'no authorizer allows it');
   write(authorizer('second', second));
   second.status = ALLOW;
   await look();

@@ -85,7 +85,7 @@ const REFUSED: readonly (readonly [name: string, object: ApiObject, refusal: str
     'spec.loadBalancerSourceRanges[1]: "office": is not a prefix such as "192.0.2.0/24" and left out',
   ],
   [
-    'ranges of nobody',
+    'ranges that admit no client',
     { spec: { loadBalancerSourceRanges: ['0.0.0.0/32', '127.0.0.0/8'] } },
     'spec.loadBalancerSourceRanges: 0.0.0.0/32,127.0.0.0/8 admit no client over IPv4: no packet comes from there',
   ],

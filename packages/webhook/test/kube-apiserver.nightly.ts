@@ -184,7 +184,11 @@ t.test(
     });
 
     program.kill('SIGKILL');
-    t.equal((await create(outside('forbidden', '8.8.8.8'))).status, 201, 'when nobody answers a Service is stored');
+    t.equal(
+      (await create(outside('forbidden', '8.8.8.8'))).status,
+      201,
+      'without an answer of the webhook a Service is stored',
+    );
   },
 );
 

@@ -114,7 +114,7 @@ t.test('the webhook answers every review, and is ready once it judges them', asy
     t.match(await client.review(recorded(name)), { allowed: true, warnings: undefined }, name);
   const refused = await client.review(recorded('create', { object: external('198.51.100.1') }));
   t.match(refused, { allowed: false, status: { code: 403, message: /belongs to default\/ingress/ } });
-  t.same(events, [], 'who asked is told');
+  t.same(events, [], 'only the client gets the reason');
   const status = recorded('status', { object: loadBalancer('127.0.0.1') });
   t.match(await client.review({ ...status, request: { ...fieldsOf(status['request']), dryRun: true } }), {
     allowed: false,

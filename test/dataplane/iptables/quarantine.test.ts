@@ -258,7 +258,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.match((await rig.sync(true)).quarantined, [{ frontend: frontend(2) }]);
     const ofOthers = (rules: readonly string[]): readonly string[] =>
       rules.filter((rule) => !/10\.(1\.2\.|96\.0\.2\/)/.test(rule)).sort();
-    t.same(ofOthers(contents()), ofOthers(before), 'where the kernel does not take that either nobody waits for it');
+    t.same(ofOthers(contents()), ofOthers(before), 'if the kernel refuses that too, nothing waits for it');
     t.same(await rig.during(() => rig.sync()), []);
     rig.kernel.refuses = null;
     rig.wait(60_000);

@@ -156,7 +156,7 @@ t.test('an endpoint is removed when its connections have ended, by a sync or a r
   rig.restart();
   rig.now = 5000;
   t.same(await rig.during(() => rig.sync()), [], 'also after a restart');
-  t.same(await rig.difference(), [], 'nobody is told of it');
+  t.same(await rig.difference(), [], 'it is no difference');
   connections(rig, '10.96.0.0:80', 0);
   rig.now = 10_000;
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -d -t 10.96.0.0:80 -r 10.0.0.2:80']);

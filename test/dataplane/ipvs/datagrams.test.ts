@@ -50,7 +50,7 @@ t.test('a terminating endpoint that serves keeps its UDP flows and gets no new o
   const rig = await started();
   rig.commit([dns([{ ...ONE, ...SERVING }, OTHER])]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -e -u 10.96.0.53:53 -r 10.0.2.1:53 -m -w 0']);
-  t.same(await rig.difference(), [], 'nobody is told of it');
+  t.same(await rig.difference(), [], 'it is no difference');
   rig.restart();
   t.same(await rig.during(() => rig.sync()), [], 'also after a restart');
   rig.commit([dns([{ ...ONE, ...STOPPED }, OTHER])]);

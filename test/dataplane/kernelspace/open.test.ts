@@ -156,7 +156,7 @@ t.test('HNS notifications of networks lead to a check', async (t) => {
     await setImmediate();
   };
   const reported: ForeignChange[] = [];
-  t.equal(networks.notifies(), false, 'nobody wants to know');
+  t.equal(networks.notifies(), false, 'no listener is registered');
   const end = networks.watch((change) => reported.push(change));
   await setImmediate();
   t.same([networks.notifies(), looks], [false, []]);
@@ -193,7 +193,7 @@ t.test('HNS notifications of networks lead to a check', async (t) => {
   await setImmediate();
   t.equal(reported.filter(({ missed }) => !missed).length, 2 * FAMILIES.length, 'it was asked again by itself');
   end();
-  t.equal(networks.notifies(), false, 'nobody wants to know any more');
+  t.equal(networks.notifies(), false, 'no listener is registered any more');
 });
 
 t.test('with HNS notifications, networks are not polled', async (t) => {

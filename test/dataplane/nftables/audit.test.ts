@@ -149,7 +149,7 @@ t.test('an object that a sync changed during the audit is compared again', async
   rig.kernel.touch();
   rig.now += LINGER_MS;
   during(rig, async () => {
-    t.ok((await rig.during(() => rig.sync())).length > 0, 'it removes what nobody needs');
+    t.ok((await rig.during(() => rig.sync())).length > 0, 'it removes unused objects');
   });
   t.equal(await rig.dataplane.audit(), false);
   rig.plan();
@@ -177,7 +177,7 @@ t.test('unused objects are removed after a delay, without a listing', async (t) 
   t.ok(objects() > before);
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'more' }]);
   const report = await rig.sync();
-  t.equal(report.dueAt, rig.now + LINGER_MS, 'the loop is told when to call again');
+  t.equal(report.dueAt, rig.now + LINGER_MS, 'the loop gets the time of the next call');
   t.same(await rig.during(() => rig.sync()), [], 'not yet');
   rig.kernel.touch();
   t.equal(await rig.dataplane.audit(), false, 'which is no difference');

@@ -219,7 +219,7 @@ t.test('a size class comes with every chain that it jumps to, those first', (t) 
   t.same(names({ ...pick(4), kind: 'external' }), ['pick-4-shard-0', 'external-4-shard-0']);
   t.same(names(pick(1)), ['pick-1-shard-0']);
   const chains = classChains(local, { ...NODE, localDetector: null });
-  t.equal(chains[chains.length - 1]?.rules.length, 2, 'without a detector no pods are told apart');
+  t.equal(chains[chains.length - 1]?.rules.length, 2, 'without a detector pods are not distinguished');
   t.end();
 });
 

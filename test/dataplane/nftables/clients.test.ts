@@ -83,7 +83,7 @@ t.test('thousands of clients of one Service port delay no removal of an endpoint
   for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 2);
   rig.commit([endpoints(1, 3, 4)]);
   await rig.sync();
-  t.same(clients(rig), [], 'nobody knew yet that there were so many');
+  t.same(clients(rig), [], 'their number was not known yet');
   for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 4);
   connect(rig, '10.0.0.1', '10.96.0.99:80', 9);
   rig.commit([endpoints(1, 3), other(7)]);
@@ -169,7 +169,7 @@ t.test('a removed Service takes its clients along, and the next one with its add
     connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
     rig.commit([], gone);
     await rig.sync();
-    t.equal(clients(rig).length, 1, 'nobody looks for them any more');
+    t.equal(clients(rig).length, 1, 'they are not searched for any more');
     if (waits) {
       rig.now += LINGER_MS;
       await rig.sync();

@@ -50,7 +50,7 @@ for (const fault of FAULTS) {
     // A larger class: its chain, then the elements.
     t.equal(report.transactions, fault.type === 'lose-ack' ? 1 : 2, 'what had been committed is not sent again');
     t.same(report.repairs, [], 'its own failure is no damage');
-    t.equal(report.flows, 'all', 'nobody knows which flows to look at');
+    t.equal(report.flows, 'all', 'the flows to check are unknown');
     t.same(await rig.difference(), []);
     t.equal((await rig.sync()).full, false, 'and trusts itself again');
   });

@@ -106,7 +106,7 @@ t.test('refusals without a name: the second sync finds the frontends by bisectio
     rig.commit(rowsOf(1, 4));
     attempts = 0;
     t.match(await rig.sync(), { full: false, transactions: 1 });
-    t.equal(attempts, 1, 'nobody waits for them');
+    t.equal(attempts, 1, 'nothing waits for them');
     rig.now = 60_000;
     t.same(await quarantined(rig), refused, 'refused again they do not fail the sync');
     for (let round = 0; round < 3; round++) await rig.sync();
@@ -170,7 +170,7 @@ t.test('elements of a quarantined frontend that were removed externally are rest
   refuse(rig, [keyOf(3)]);
   rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands: flush }] });
   t.match((await rig.sync(true)).quarantined, [{ frontend: keyOf(3) }]);
-  t.same(await others(rig, [keyOf(3)]), [], 'where the kernel does not take that either nobody waits for it');
+  t.same(await others(rig, [keyOf(3)]), [], 'if the kernel refuses that too, nothing waits for it');
   t.same(await rig.during(() => rig.sync()), []);
   rig.kernel.faults.refuses = null;
   rig.now = 60_000;

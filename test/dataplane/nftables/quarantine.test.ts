@@ -145,7 +145,7 @@ t.test('a refused removal of a frontend is quarantined, and its flows are noted 
   await rig.sync();
   await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
   t.same(await quarantined(rig), [key], 'the note of its flows does not go');
-  t.same([...rig.dataplane.goneFlows()], [], 'and nobody looks for them any more');
+  t.same([...rig.dataplane.goneFlows()], [], 'and they are not searched for any more');
   rig.commit(rowsOf(1, 2));
   t.match(await rig.sync(), { full: false, quarantined: [{ frontend: key }] });
   rig.kernel.faults.refuses = null;

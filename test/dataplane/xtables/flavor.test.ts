@@ -23,7 +23,7 @@ function host(held: Partial<Record<IptablesFlavor, Readonly<Record<string, numbe
 
 t.test('the iptables flavour of the host is detected', async (t) => {
   const rows: readonly (readonly [string, Parameters<typeof host>[0], IptablesFlavor])[] = [
-    ['nobody has said anything', {}, 'nft'],
+    ['without any hint', {}, 'nft'],
     ['more rules', { legacy: { 'nat DOCKER': 3 }, nft: { 'nat OTHER': 2 } }, 'legacy'],
     ['as many rules', { legacy: { 'nat DOCKER': 2 }, nft: { 'nat OTHER': 2 } }, 'nft'],
     ["kubelet's hint", { legacy: { 'mangle KUBE-IPTABLES-HINT': 0 }, nft: { 'nat OTHER': 9 } }, 'legacy'],
@@ -44,7 +44,7 @@ t.test('the iptables flavour is chosen by the working programs and the configura
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), 'nft', 'an order goes before what is found');
   kernel.flavors = ['nft'];
   t.equal(await chooseFlavor(kernel, 'IPv6', null), 'nft');
-  t.equal(await chooseFlavor(kernel, 'IPv6', 'legacy'), 'legacy', 'nobody used it yet');
+  t.equal(await chooseFlavor(kernel, 'IPv6', 'legacy'), 'legacy', 'it is unused');
   kernel.flavors = [];
   t.equal(await chooseFlavor(kernel, 'IPv4', null), null);
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), null);

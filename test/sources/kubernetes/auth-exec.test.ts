@@ -207,7 +207,7 @@ t.test('exec plugin: a client certificate ends at its expiry, and its watches wi
   const first = await openWatch(t, server, connection);
   t.same([server.last.client, plugin.runs], ['two', 2], "the certificate's own end counts where nothing is said");
   plugin.answer(issue('three', 2));
-  t.equal(await first.endAfter(clock), 'begun', 'renewed before its end, though nobody asks');
+  t.equal(await first.endAfter(clock), 'begun', 'renewed before its expiry, without a request');
   t.equal(plugin.runs, 3);
 
   const second = await openWatch(t, server, connection);

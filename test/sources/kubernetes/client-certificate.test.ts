@@ -98,7 +98,7 @@ t.test('a process that ends at any step of a certificate request is continued wi
     const posts = world.posts();
     t.match(await fetchText(await world.connect()), /^200 /);
     t.ok(isSame());
-    t.equal(world.posts(), posts, 'nobody is asked');
+    t.equal(world.posts(), posts, 'no request is sent');
     t.notOk(existsSync(world.pending));
   });
   await t.test('a process ends and the server forgets the request', async (t) => {
@@ -126,7 +126,7 @@ t.test('a denied or failed certificate request is followed by one with another k
     const connection = await world.connect();
     await until(() => world.requests().length === 3, `asked again after ${policy}`);
     t.match(world.lacks, message);
-    t.equal(world.reported(message), 1, 'told once');
+    t.equal(world.reported(message), 1, 'reported once');
     world.server.signing.policy = 'sign';
     t.match(await fetchText(connection), /^200 /);
     t.same(world.received, [how, how, how, 'issued'].slice(-world.received.length));

@@ -281,5 +281,5 @@ t.test('a finding that all nodes share is one event in the cluster, sent by the 
     ['AddressConflict kube-proxy-host-0', 'InvalidObject kube-proxy-host-0'],
   );
   for (const { sender } of nodes) sender.record(trouble('of each node'));
-  await until(() => server.events.length === 52, 'what is a node’s own is told by each');
+  await until(() => server.events.length === 52, 'an event of a node is sent by each');
 });

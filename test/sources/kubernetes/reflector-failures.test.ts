@@ -200,7 +200,7 @@ t.test('reflector, connection refused, reset or 5xx: keeps the version, logs onc
   asked.list('Service', '30', [serviceAt('z', 30)]);
   const last = await world.request('services', 6);
   t.match(last, { operation: 'watch', query: { resourceVersion: '10' } });
-  t.same(world.services.takeCommits(), [], 'what the answer holds is nobody’s business');
+  t.same(world.services.takeCommits(), [], 'the content of the answer is ignored');
   last.open();
   await settle();
   t.match(world.status('services'), { failures: { unavailable: 4 }, trouble: null, watching: true });
@@ -222,11 +222,11 @@ t.test('reflector, 429: waits as long as the server asks, and keeps the version'
   t.match(third.query, { resourceVersion: '10' });
   third.fail({ code: 429, reason: 'TooManyRequests', message: 'x', details: { retryAfterSeconds: 4 } });
   await world.advance(3999);
-  t.equal(world.requests('services').length, 3, 'told by the Status');
+  t.equal(world.requests('services').length, 3, 'by the Status');
   await world.advance(1);
   (await world.request('services', 4)).fail({ code: 429, reason: 'TooManyRequests', message: 'x' }, 0);
   await settle();
-  t.equal(world.requests('services').length, 4, 'told nothing useful: backs off');
+  t.equal(world.requests('services').length, 4, 'without a useful Status: backs off');
   await world.advance(6400);
   t.equal(world.requests('services').length, 5);
   t.equal(world.status('services').failures.throttled, 3);
