@@ -74,7 +74,7 @@ export async function hold(socket: string | null, page: string): Promise<Held> {
       if (begin.includes('\n')) resolve(begin.slice(0, begin.indexOf('\n')));
     });
     answer.once('close', () => {
-      reject(noAnswer(socket, new Error('the answer broke off')));
+      reject(noAnswer(socket, new Error('the answer was cut off')));
     });
   });
   return {

@@ -134,7 +134,7 @@ function describeDetection(document: KubeProxyConfiguration): readonly Remark[] 
     ...only(
       isBlind,
       'clusterCIDR',
-      'is not set, so every source counts as a pod, and what others send to cluster IPs is not masqueraded',
+      'is not set, so every source counts as a pod, and traffic of other clients to cluster IPs is not masqueraded',
     ),
   ];
 }

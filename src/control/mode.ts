@@ -66,7 +66,7 @@ export async function modeProblems(
   const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
   const refused = await definitionFor(config, machine.host).tryKernel(modeParts(config, machine, log), nodes);
   return refused.map((reason) => {
-    return `this kernel, or what this process may do, is not enough for mode ${config.mode}: ${messageOf(reason)}`;
+    return `the kernel or the privileges of this process are not enough for mode ${config.mode}: ${messageOf(reason)}`;
   });
 }
 
@@ -84,7 +84,7 @@ export async function replacementMode(
   const mode = await prepareMode(config, machine, machine.host.families(), log, logTransactions(log));
   if (mode.families.join() !== families.join())
     throw new ModeError(
-      `mode ${config.mode} serves ${mode.families.join(' and ')} on this host, and the one in force ${families.join(' and ')}: that takes another start`,
+      `mode ${config.mode} serves ${mode.families.join(' and ')} on this host, and the one in force ${families.join(' and ')}: that needs a restart`,
     );
   const [problem] = await modeProblems(config, machine, families, log);
   if (problem !== undefined) throw new ModeError(problem);

@@ -179,7 +179,7 @@ function printFamily(state: FamilyState): string[] {
     ...printRemoved(state),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...serviceLimitations, ...fullAffinity].map((text) => `  ${text}`),
-    ...state.problems.map((text) => `  not as it should be: ${text}`),
+    ...state.problems.map((text) => `  problem: ${text}`),
     ...limitations.map((text) => `  limitation: ${text}`),
     ...quarantined.map(printQuarantined),
     ...unplanned.map(

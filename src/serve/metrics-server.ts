@@ -53,7 +53,7 @@ export class MetricsServer extends HttpEndpoint {
   /** As {@link Pages}. */
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     if (this.served.checksHost?.() === true && !isAddressedDirectly(request.headers.host)) {
-      answerText(response, 421, 'ask by an address, or as localhost\n');
+      answerText(response, 421, 'use an IP address or localhost\n');
       return null;
     }
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);

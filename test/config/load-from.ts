@@ -32,7 +32,7 @@ export function load(
 
 /** What is said of a configuration that names no pods, as most of the tests' do not. */
 export const NO_PODS =
-  'KubeProxyConfiguration.clusterCIDR: is not set, so every source counts as a pod, and what others send to cluster IPs is not masqueraded';
+  'KubeProxyConfiguration.clusterCIDR: is not set, so every source counts as a pod, and traffic of other clients to cluster IPs is not masqueraded';
 
 /** Loads with flags that make a whole configuration. The warnings are without {@link NO_PODS}. */
 export function loaded(argv: readonly string[], files?: Readonly<Record<string, string>>, target?: Target): Loaded {

@@ -177,7 +177,7 @@ t.test('the sync status is printed in words', (t) => {
     '  conflict: one',
     '  not on this platform: one',
     '  no room for session affinity: one',
-    '  not as it should be: could not remove foreign objects (x): EBUSY',
+    '  problem: could not remove foreign objects (x): EBUSY',
     '  limitation: attempts wait',
     '  quarantined for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  quarantined for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',

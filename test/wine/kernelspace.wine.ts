@@ -161,7 +161,7 @@ t.test('an HNS that reports success and changes nothing is detected', async (t) 
     node.server.changes().map(({ name }) => name),
     ['create.endpoint', 'modify.loadBalancer', 'delete.loadBalancer', 'create.loadBalancer'],
   );
-  await until('the warning', () => /HNS 15\.5 answers that it has changed a load balancer, and has not/.test(stderr()));
+  await until('the warning', () => /HNS 15\.5 reports a load balancer as changed that is not/.test(stderr()));
 });
 
 t.test('the Windows proxy reads an API server over TLS', async (t) => {

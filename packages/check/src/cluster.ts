@@ -126,7 +126,7 @@ class Reading {
     if (status === 200 && answer !== null) return answer;
     // The next page, of what has changed since the first one.
     if (status === 410 && continuationOf(answer) !== null) return answer;
-    if (status === 401) throw new RefusedError(`the API server does not know us: ${message}`);
+    if (status === 401) throw new RefusedError(`the API server does not accept the credentials: ${message}`);
     if (status === 403) this.#warn(file, `may not be read: ${message}`);
     // Before Kubernetes 1.33 there are none.
     else if (status === 404 && path !== SERVICE_CIDRS.path) this.#warn(file, 'is not there');

@@ -225,7 +225,7 @@ t.test('check reports an API server that is unreachable or refuses access', asyn
   server.tokens = ['another'];
   t.same(await run(), {
     stdout: '',
-    stderr: 'could not read the cluster: the API server does not know us: Unauthorized\n',
+    stderr: 'could not read the cluster: the API server does not accept the credentials: Unauthorized\n',
     status: 2,
   });
   const other = new Authority('another authority');

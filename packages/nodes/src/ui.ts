@@ -68,7 +68,7 @@ async function answerReport(
   await report.then(
     (body) => {
       if (site === 'same-origin' || site === 'none') answer(200, body);
-      else fail(403, 'only the page itself asks here');
+      else fail(403, 'only the page itself has access');
     },
     (error: unknown) => {
       fail(502, messageOf(error));

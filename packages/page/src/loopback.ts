@@ -27,7 +27,7 @@ export async function serveOnLoopback(
     { address, port, dualStack: false },
     (request, response) => {
       const url = request.url ?? '';
-      if (!isThisMachine(request.headers.host ?? '')) answerText(response, 421, 'ask by an address of loopback\n');
+      if (!isThisMachine(request.headers.host ?? '')) answerText(response, 421, 'use a loopback address\n');
       else if (!url.startsWith(`${secret}/ui`))
         answerText(response, 404, 'the address that was printed leads to the page\n');
       else answer(url.slice(secret.length), request, response);

@@ -75,7 +75,7 @@ export class PageServer implements OpenPage {
       response.setHeader('Allow', 'GET, HEAD');
       answerText(response, 405, 'this page is read-only\n');
     } else if (checksHost && !isThisMachine(request.headers.host ?? '')) {
-      answerText(response, 421, 'ask by an address of loopback, or as localhost\n');
+      answerText(response, 421, 'use a loopback address or localhost\n');
     } else if (path === '/ui') {
       response.writeHead(302, { Location: 'ui/' }).end();
     } else if (path.startsWith(API)) {
@@ -95,7 +95,7 @@ export class PageServer implements OpenPage {
     response.setHeader('Cache-Control', 'no-store');
     try {
       const site = request.headers['sec-fetch-site'] ?? 'none';
-      if (site !== 'same-origin' && site !== 'none') throw new AskedWrongly(403, 'only the page itself asks here');
+      if (site !== 'same-origin' && site !== 'none') throw new AskedWrongly(403, 'only the page itself has access');
       if (path === 'api/events') {
         await this.stream(request, response);
         return;

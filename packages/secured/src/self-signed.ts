@@ -74,7 +74,7 @@ export class SelfSigned {
     } catch (error) {
       this.unsaved = text;
       if (!isNew) return;
-      const message = 'the self-signed certificate cannot be kept: the next start makes another one';
+      const message = 'the self-signed certificate cannot be saved: the next start makes another one';
       this.options.log.warn(message, { file: this.path, because: messageOf(error) });
     }
   }

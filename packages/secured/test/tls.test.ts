@@ -261,5 +261,5 @@ t.test('a self-signed certificate that cannot be saved is served nevertheless', 
   t.match(await ask('/metrics', '--insecure'), { status: 200 });
   const made = log.lines.filter((line) => line.includes('a self-signed certificate was made'));
   t.equal(made.length, 1, 'not another one at each look');
-  t.ok(log.lines.some((line) => line.startsWith('warn the self-signed certificate cannot be kept')));
+  t.ok(log.lines.some((line) => line.startsWith('warn the self-signed certificate cannot be saved')));
 });

@@ -135,7 +135,7 @@ t.test('bad requests get status and reason, and the webhook goes on', async (t) 
     [400, /request: null: is required/, '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'],
     [400, /mapping/, '7'],
     [404, /not found/, good, '/'],
-    [405, /posted/, '', '/validate', 'PUT'],
+    [405, /need POST/, '', '/validate', 'PUT'],
     [415, /application\/json/, good, '/validate', 'POST', 'text/plain'],
     [413, /4194304/, ' '.repeat((4 << 20) + 1)],
   ] as const) {

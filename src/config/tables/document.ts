@@ -38,8 +38,8 @@ export function readByTable(
       expected: '',
     });
   };
-  if (since !== undefined && release < since) say('error', `is there since Kubernetes 1.${since} only`);
-  else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
+  if (since !== undefined && release < since) say('error', `exists since Kubernetes 1.${since} only`);
+  else if (removed !== undefined && release >= removed) say('error', `is gone since Kubernetes 1.${removed}`);
   else if (deprecated !== undefined && release >= deprecated)
     say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
   if (!isServed) say('warning', 'is a version of reference documents that no component reads');

@@ -65,7 +65,7 @@ export function expression(name: string, variable: string, ...types: readonly Re
     check: (section) => {
       const source = section.text(name);
       const problem = section.has(name) ? (problemOf(source, variable, types) ?? macroProblem(source, variable)) : null;
-      const expected = `an expression in CEL that comes to ${types.join(' or ')}`;
+      const expected = `an expression in CEL that evaluates to ${types.join(' or ')}`;
       if (problem !== null) report(section, name, source, problem, expected);
     },
   };
@@ -90,7 +90,7 @@ export function condition(name: string, variable: string, shape: Shape | null = 
       const problem = section.has(name)
         ? (problemOf(source, variable, ['bool']) ?? typeProblem(source, variable, shape))
         : null;
-      if (problem !== null) report(section, name, source, problem, 'an expression in CEL that comes to bool');
+      if (problem !== null) report(section, name, source, problem, 'an expression in CEL that evaluates to bool');
     },
   };
 }
@@ -140,7 +140,7 @@ function typeProblem(source: string, variable: string, shape: Shape | null): str
     const { valid, error, type } = run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
     if (shape === null && goesThrough(run.ast, variable)) return throughUnknown(variable);
-    return type === 'bool' ? null : `comes to ${type === 'dyn' ? 'a type that is not known' : String(type)}`;
+    return type === 'bool' ? null : `evaluates to ${type === 'dyn' ? 'a type that is not known' : String(type)}`;
   } catch (error) {
     return reasonOf(error);
   }
@@ -176,7 +176,7 @@ function problemOf(source: string, variable: string, types: readonly ResultType[
     const { valid, error, type } = parse(source, variable).run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
     const found = String(type).replace(/<.*/, '');
-    return found === 'dyn' || types.some((each) => each === found) ? null : `comes to ${found}`;
+    return found === 'dyn' || types.some((each) => each === found) ? null : `evaluates to ${found}`;
   } catch (error) {
     if (error instanceof RegularExpressionsNeeded) throw error;
     return reasonOf(error);

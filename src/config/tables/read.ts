@@ -121,9 +121,9 @@ function reportAge(
   const { release } = reading;
   const isUnset = value === false || isZero(value) || (value instanceof Mapping && value.entries.size === 0);
   if (since !== undefined && release < since)
-    say(reading, 'error', 'version', path, null, `is there since Kubernetes 1.${since} only`, '');
+    say(reading, 'error', 'version', path, null, `exists since Kubernetes 1.${since} only`, '');
   else if (removed !== undefined && release >= removed)
-    say(reading, 'error', 'version', path, null, `is no more since Kubernetes 1.${removed}`, deprecated ?? '');
+    say(reading, 'error', 'version', path, null, `is gone since Kubernetes 1.${removed}`, deprecated ?? '');
   // A field of old versions alone is as old as they are, which is said of the document.
   else if (deprecated !== undefined && versions === undefined && !isUnset)
     say(reading, 'warning', 'deprecated', path, null, 'is deprecated', deprecated);

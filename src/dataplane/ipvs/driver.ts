@@ -55,7 +55,7 @@ function withoutScheduler(scheduler: string): Limitation {
   const what = scheduler === HASHING_SCHEDULER ? 'hashing' : 'weights';
   return {
     of: 'mode',
-    text: `Services that ask for ${what} get the scheduler of all: this kernel has no ${scheduler}`,
+    text: `Services that ask for ${what} get the default scheduler: this kernel has no ${scheduler}`,
   };
 }
 

@@ -43,7 +43,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   };
   const modifying = new Modifying(features.modifyLoadBalancer, () => {
     log.warn(
-      `HNS ${major}.${minor} answers that it has changed a load balancer, and has not: from now on load balancers are deleted and created anew`,
+      `HNS ${major}.${minor} reports a load balancer as changed that is not: from now on load balancers are deleted and created anew`,
     );
   });
   const made = new Map<Family, Looked>();

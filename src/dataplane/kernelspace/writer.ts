@@ -169,8 +169,8 @@ export class Writer {
         ledgers.loadBalancers.readBack(key, before);
       }
       const outcome = isBack
-        ? 'what was there before was put back'
-        : `nor can what was there before be put back: ${answer.message}`;
+        ? 'the former state was restored'
+        : `nor can the former state be restored: ${answer.message}`;
       ledgers.loadBalancers.explain(key, `${reason}; ${outcome}`);
     }
   }

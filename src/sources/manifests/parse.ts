@@ -93,7 +93,7 @@ class YamlParser {
         yield document;
       }
       if (this.broken < MAX_BROKEN) continue;
-      yield refusal(this.number, `is not read, nor is what follows: ${MAX_BROKEN} documents before it are no YAML`);
+      yield refusal(this.number, `is not read, like all after it: ${MAX_BROKEN} documents before it are no YAML`);
       return;
     }
   }

@@ -98,7 +98,7 @@ class Run {
       try {
         await this.location.round();
       } catch (error) {
-        this.dependencies.log.error(error, 'Manifests: looking for changes failed');
+        this.dependencies.log.error(error, 'Manifests: checking for changes failed');
       }
       if (!this.isStopping()) await this.dependencies.timer.sleep(this.location.pollMs);
     }

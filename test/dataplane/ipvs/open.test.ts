@@ -79,7 +79,7 @@ t.test('ST-36: leftovers of a killed trial are removed, and do not count as the 
 });
 
 t.test('ST-36: missing kernel features are named', async (t) => {
-  const start = 'this kernel, or what this process may do, is not enough for mode ipvs: ';
+  const start = 'the kernel or the privileges of this process are not enough for mode ipvs: ';
   const { addon } = new IpvsWorld(OWN);
   const unknown = 'ipvs.scheduler: this kernel has no scheduler "dh"';
   await t.rejects(IPVS.open(parts(addon, 'ipvs: {scheduler: dh}'), FAMILIES), new ModeError(unknown));

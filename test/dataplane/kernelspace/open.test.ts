@@ -49,7 +49,7 @@ t.test('ST-36: missing features of HNS are named', async (t) => {
   const problems = (body: string, version?: HcnVersion) =>
     modeProblems(configOf(body), machine(version), FAMILIES, new RecordingLog());
   t.same(await problems(NETWORK), []);
-  const start = 'this kernel, or what this process may do, is not enough for mode kernelspace: ';
+  const start = 'the kernel or the privileges of this process are not enough for mode kernelspace: ';
   t.same(await problems(''), [
     `${start}winkernel.networkName: Required value: the name of the HNS network, here or in the environment variable KUBE_NETWORK`,
   ]);

@@ -150,7 +150,7 @@ t.test('a refused change keeps the Service where HNS cannot modify', async (t) =
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
   const before = loadBalancers(rig);
   const [quarantined, ...others] = (await rig.sync()).quarantined;
-  t.match(quarantined, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
+  t.match(quarantined, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; the former state was restored/ });
   t.same([quarantined?.absent, others], [undefined, []]);
   t.same(loadBalancers(rig), before);
   t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'it is not tried again before its time');
@@ -161,9 +161,7 @@ t.test('a refused change keeps the Service where HNS cannot modify', async (t) =
 t.test('a Service is reported as absent if HNS refuses its old load balancer too', async (t) => {
   const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 }, { errno: 'E_FAIL', operation: 0 });
   const { quarantined } = await rig.sync();
-  t.match(quarantined, [
-    { absent: true, reason: /E_INVALIDARG.*; nor can what was there before be put back: .*E_FAIL/ },
-  ]);
+  t.match(quarantined, [{ absent: true, reason: /E_INVALIDARG.*; nor can the former state be restored: .*E_FAIL/ }]);
   t.same(loadBalancers(rig), {});
   rig.now = 1000;
   t.same([(await rig.sync()).quarantined, await rig.difference()], [[], []]);

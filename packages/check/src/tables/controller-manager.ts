@@ -271,7 +271,7 @@ const NO_CLOUD = rule('removed', (section) => {
   const shared = section.section('KubeCloudShared');
   const allocator = shared?.text('CIDRAllocatorType') ?? '';
   if (section.release >= 31 && allocator !== '' && allocator !== 'RangeAllocator')
-    shared?.refuse('removed', 'CIDRAllocatorType', 'is no more since Kubernetes 1.31', printValue('RangeAllocator'));
+    shared?.refuse('removed', 'CIDRAllocatorType', 'is gone since Kubernetes 1.31', printValue('RangeAllocator'));
 });
 
 export const CONTROLLER_MANAGERS: readonly KindTable[] = [

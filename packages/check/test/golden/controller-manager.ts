@@ -65,7 +65,7 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
       [
         'Generic: {Controllers: ["*", -jobs]}\nKubeCloudShared: {CIDRAllocatorType: CloudAllocator}',
         'error: KubeControllerManagerConfiguration.Generic.Controllers: has "-jobs", which is no controller',
-        'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "CloudAllocator": is no more since Kubernetes 1.31: should be "RangeAllocator"',
+        'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "CloudAllocator": is gone since Kubernetes 1.31: should be "RangeAllocator"',
       ],
       [
         'AttachDetachController: {ReconcilerSyncLoopPeriod: 0sx}',

@@ -403,8 +403,8 @@ const EARLIER = kubelet(
     [
       'tlsCurvePreferences: [23]\nimageMaximumGCAge: 1h',
       ...errors(
-        'tlsCurvePreferences: is there since Kubernetes 1.36 only',
-        'imageMaximumGCAge: is there since Kubernetes 1.29 only',
+        'tlsCurvePreferences: exists since Kubernetes 1.36 only',
+        'imageMaximumGCAge: exists since Kubernetes 1.29 only',
       ),
     ],
   ],

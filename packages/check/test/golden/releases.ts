@@ -6,7 +6,7 @@ const WEBHOOK =
   'authorizers: [{type: Webhook, name: w, webhook: {authorizedTTL: 5m, cacheAuthorizedRequests: true, cacheUnauthorizedRequests: true, unauthorizedTTL: 30s, timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: InClusterConfig}}}]';
 
 function tooNew(apiVersion: string, kind: string, since: number, body = ''): Golden {
-  const reported = `error: ${kind}.apiVersion: "${apiVersion}": is there since Kubernetes 1.${since} only`;
+  const reported = `error: ${kind}.apiVersion: "${apiVersion}": exists since Kubernetes 1.${since} only`;
   return { apiVersion, kind, release: since - 1, right: [], wrong: [[body, reported]] };
 }
 
@@ -24,10 +24,7 @@ export const RELEASES: readonly Golden[] = [
     release: 32,
     right: ['plan: {dryRun: true}'],
     wrong: [
-      [
-        'plan: {etcdUpgrade: true}',
-        'error: UpgradeConfiguration.plan.etcdUpgrade: is there since Kubernetes 1.33 only',
-      ],
+      ['plan: {etcdUpgrade: true}', 'error: UpgradeConfiguration.plan.etcdUpgrade: exists since Kubernetes 1.33 only'],
     ],
   },
   {
@@ -36,7 +33,7 @@ export const RELEASES: readonly Golden[] = [
     release: 33,
     right: [JWT.replace(', egressSelectorType: cluster', '')],
     wrong: [
-      [JWT, 'error: AuthenticationConfiguration.jwt[0].issuer.egressSelectorType: is there since Kubernetes 1.34 only'],
+      [JWT, 'error: AuthenticationConfiguration.jwt[0].issuer.egressSelectorType: exists since Kubernetes 1.34 only'],
     ],
   },
   {
@@ -47,8 +44,8 @@ export const RELEASES: readonly Golden[] = [
     wrong: [
       [
         WEBHOOK,
-        'error: AuthorizationConfiguration.authorizers[0].webhook.cacheAuthorizedRequests: is there since Kubernetes 1.34 only',
-        'error: AuthorizationConfiguration.authorizers[0].webhook.cacheUnauthorizedRequests: is there since Kubernetes 1.34 only',
+        'error: AuthorizationConfiguration.authorizers[0].webhook.cacheAuthorizedRequests: exists since Kubernetes 1.34 only',
+        'error: AuthorizationConfiguration.authorizers[0].webhook.cacheUnauthorizedRequests: exists since Kubernetes 1.34 only',
       ],
     ],
   },
@@ -60,7 +57,7 @@ export const RELEASES: readonly Golden[] = [
     wrong: [
       [
         'omitManagedFields: true\nrules: [{level: None}]',
-        'error: Policy.omitManagedFields: is there since Kubernetes 1.23 only',
+        'error: Policy.omitManagedFields: exists since Kubernetes 1.23 only',
       ],
     ],
   },
