@@ -70,7 +70,7 @@ export async function bugreport(
   return isWhole ? 0 : 1;
 }
 
-/** @param path as it is told, @param place where it is. */
+/** @param path the path as it is printed. @param place the path that is written. */
 async function store(path: string, place: string, files: Parameters<Archive['add']>[0], now: Date): Promise<void> {
   try {
     // Not over a file that is there.

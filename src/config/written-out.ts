@@ -28,10 +28,10 @@ interface Meant {
 }
 
 /**
- * Takes zeros without a meaning out of a document. kubeadm and others write every field there is, what is unset as null or empty where the type can
- * say so and as zero where it cannot (behaviour CF-53): in a document with every such field these zeros are unset. One that has been edited since, and
- * still says elsewhere that something is unset, must start a node as well, but what is taken for unset there is to be named. In any other document
- * somebody wrote the zeros, and they count.
+ * Removes zeros without a meaning from a document. kubeadm and other programs write every field: an unset one as null or
+ * empty, or as zero if its type has no such value (behaviour CF-53). In a document with every such field these zeros are
+ * unset. An edited document that still marks other fields as unset must start a node too, and the zeros that are taken for
+ * unset are named. In any other document the zeros were written on purpose, and they count.
  */
 export function withoutPlaceholders(document: Mapping): Meant {
   const isWhole = ALWAYS_WRITTEN.every((field) => document.entries.has(field));

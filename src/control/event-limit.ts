@@ -25,8 +25,8 @@ const KEYS: Readonly<Record<LimitType, (event: ProxyEvent) => string>> = {
 const DEFAULT_BUCKETS = 4096;
 
 /**
- * What an EventRateLimit `Configuration` says of the events of this process, as the API server's admission plugin would of everybody's: every limit counts each
- * event, and one that is over any of them is dropped.
+ * Applies an EventRateLimit `Configuration` to the events of this process, as the API server's admission plugin does to those
+ * of all clients. Every limit counts each event, and an event over any limit is dropped.
  */
 export function readEventLimit(file: string, clock: Clock, log: Log): EventLimit | { readonly problem: string } {
   const origin = `--event-rate-limit-config: ${file}`;

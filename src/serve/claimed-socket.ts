@@ -21,10 +21,10 @@ export function isNamedPipe(path: string): boolean {
 /**
  * Makes a server listen on a Unix socket at `path` that only its own user may open, unless another process has it.
  *
- * It listens on a name of its own first, which is then linked to `path`; a name that is there already is taken over from a dead process only. Who
- * takes over must find no living process beside it under such a name: as all listen before they look, of two that start at once at least one sees the
- * other. Of those that see each other the first by name waits, and the others give up. A name of its own is never used again, so one that nobody
- * answers can be removed without asking.
+ * It listens on a unique name first, which is then linked to `path`. An existing link is taken over from a dead process only,
+ * and only if no other living process has such a name. All processes listen before they check, so of two that start at once at
+ * least one sees the other. Of those that see each other the first by name waits, and the others give up. A unique name is
+ * never used again, so one without an answer can be removed.
  *
  * @returns what gives the socket up again; to be called while the server still listens.
  * @throws Error saying who has it, or the system's.

@@ -82,8 +82,8 @@ export class MetricsServer extends HttpEndpoint {
 }
 
 /**
- * Whether a Host header cannot be a name that somebody else gives away: a page of another site may have the browser ask here by a name that was made to lead
- * to loopback (DNS rebinding). Clients that send none are no browsers.
+ * Whether a Host header is an address or localhost, not a name under foreign control. A page of another site can make a
+ * browser send requests here by a name that resolves to loopback (DNS rebinding). Clients without a Host header are no browsers.
  */
 function isAddressedDirectly(host: string | undefined): boolean {
   const name = (host ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');

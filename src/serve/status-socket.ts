@@ -34,9 +34,9 @@ interface StatusSocketOptions {
 }
 
 /**
- * A Unix socket, or a named pipe of Windows, on which the commands that look inside ask the running process, in HTTP. Only its own user may connect: what it tells of Services is not
- * for everybody on the node, and unlike the metrics address it cannot be bound to the network. Forwarding does not depend on it, so nothing
- * that goes wrong here ends the process.
+ * A Unix socket, or a named pipe on Windows, on which commands ask the running process by HTTP. Only its own user may connect:
+ * its answers about Services are not for every user of the node. Unlike the metrics address it cannot be bound to the network.
+ * Forwarding does not depend on it, so no error here ends the process.
  */
 export class StatusSocket {
   private server: Server | null = null;

@@ -6,7 +6,7 @@ import { Section, Table } from '../parts.js';
 
 const REFRESH_MS = 5000;
 
-/** Another number now and then while traffic is counted: nobody tells the page that more has gone through. */
+/** A number that changes periodically while traffic is counted: the server does not notify the page of new traffic. */
 export function useTrafficVersion(counted: boolean): number {
   const [version, setVersion] = useState(0);
   useEffect(() => {
