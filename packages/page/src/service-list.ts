@@ -6,7 +6,7 @@ import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServiceProblem, ServiceSort, ServicesPage, ServiceSummary, ServiceType } from './api.js';
 import type { PageQuery } from './query.js';
 import type { ServiceOrder } from './service-order.js';
-import { refusedServices } from './refused-services.js';
+import { refusedServices, type RefusedService } from './refused-services.js';
 import { SERVICE_PROBLEMS, ServiceProblems } from './service-problems.js';
 import { readSearch } from './service-search.js';
 
@@ -67,9 +67,12 @@ export async function listServices(
   const found = sort === 'name' ? matching : await sorted(matching, rankOf(running, problems, sort));
   // The worst comes first, however the others are sorted.
   const first = refused.filter(
-    ({ key, row }) => type === null && (fits === null || fits(key, row)) && hasProblem(problems.of(key), problem),
+    ({ key, namespace }) =>
+      type === null &&
+      (fits === null || fits(key, { ...NOTHING_KNOWN, namespace })) &&
+      hasProblem(problems.of(key), problem),
   );
-  const rows = first.slice(offset, offset + limit).map(({ row, key }) => refusedSummary(key, row));
+  const rows = first.slice(offset, offset + limit).map(refusedSummary);
   const from = Math.max(0, offset - first.length);
   for (const key of found.slice(from, from + limit - rows.length)) {
     const service = snapshot.service(key);
@@ -80,7 +83,10 @@ export async function listServices(
   return { total: keys.length + refused.length, matched: first.length + found.length, offset, rows };
 }
 
-function refusedSummary(key: ObjectKey, { namespace, name }: ServiceRow): ServiceSummary {
+/** Of a Service that is refused whole only its name is known. */
+const NOTHING_KNOWN = { clusterIPs: [], externalIPs: [], loadBalancerIngress: [], ports: [] } as const;
+
+function refusedSummary({ key, namespace, name }: RefusedService): ServiceSummary {
   const nothing = { addresses: [], moreAddresses: 0, ports: [], morePorts: 0, endpointsUsed: 0, endpoints: 0 };
   return { key, namespace, name, type: null, ...nothing, problems: ['refused'] };
 }

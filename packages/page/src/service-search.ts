@@ -4,8 +4,11 @@ import { parseAddress, parseAddressBytes } from '../../../src/base/ip.js';
 import type { EndpointSliceRow, ObjectKey, ServiceRow } from '../../../src/state/rows.js';
 import type { Snapshot } from '../../../src/state/snapshot.js';
 
+/** The fields of a Service that a search reads. */
+type SearchedService = Pick<ServiceRow, 'namespace' | 'clusterIPs' | 'externalIPs' | 'loadBalancerIngress' | 'ports'>;
+
 /** Whether a Service fits what was typed. */
-type Fits = (key: ObjectKey, service: ServiceRow) => boolean;
+type Fits = (key: ObjectKey, service: SearchedService) => boolean;
 
 /** How many words count. */
 const MAX_WORDS = 8;
@@ -82,7 +85,7 @@ function hasPort({ ports }: Pick<ServiceRow | EndpointSliceRow, 'ports'>, isPort
   return ports.some(({ port, protocol }) => isPort(port, protocol));
 }
 
-function hasNodePort({ ports }: ServiceRow, isPort: PortTest): boolean {
+function hasNodePort({ ports }: SearchedService, isPort: PortTest): boolean {
   return ports.some(({ nodePort, protocol }) => nodePort !== 0 && isPort(nodePort, protocol));
 }
 
@@ -98,7 +101,7 @@ function readFrontend(snapshot: Snapshot, text: string, isPort: PortTest): Fits 
 }
 
 function hasAddress(
-  { clusterIPs, externalIPs, loadBalancerIngress }: ServiceRow,
+  { clusterIPs, externalIPs, loadBalancerIngress }: SearchedService,
   isWanted: (address: string) => boolean,
 ): boolean {
   return (
