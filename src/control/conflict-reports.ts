@@ -5,6 +5,7 @@ import type { Log } from '../base/log.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { printConflictPair, printCount, printHolder, printLimitation } from '../plan/text.js';
 import type { ConflictPair, ServiceLimitation } from '../plan/types.js';
+import { serviceOf } from '../plan/frontend-key.js';
 
 /**
  * How long a conflict must have held before it is reported. Two Services that exchange a port do so by two events of a watch, in between which both
@@ -106,7 +107,7 @@ export class ConflictReports {
 function conflictFinding(pair: ConflictPair): Finding {
   const { first } = pair;
   const { family, winner, loser } = first;
-  const key = `${family} conflict ${serviceKey(winner)} ${serviceKey(loser)}`;
+  const key = `${family} conflict ${serviceOf(winner)} ${serviceOf(loser)}`;
   const event = (): ProxyEvent => ({
     finding: key,
     type: 'Warning',
@@ -117,11 +118,6 @@ function conflictFinding(pair: ConflictPair): Finding {
     note: `${printHolder(first)}; ${loser} gets no connections there${printCount(pair)}`,
   });
   return { family, key, text: () => printConflictPair(pair), event };
-}
-
-/** Of `namespace/name:port`. */
-function serviceKey(servicePort: string): string {
-  return servicePort.split(':', 1)[0] ?? '';
 }
 
 const REASONS: Readonly<Record<ServiceLimitation['cause'], string>> = {

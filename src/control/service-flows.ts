@@ -9,6 +9,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
 import { CountPoller } from './count-poller.js';
+import { serviceOf } from '../plan/frontend-key.js';
 
 interface ServiceFlowsParts {
   readonly counter: Pick<FlowCounter, 'take' | 'stop'>;
@@ -103,7 +104,7 @@ export class ServiceFlows {
 
   /** Those that connections may go to, or that flows may keep. */
   private endpointsOf({ servicePort, protocol }: FrontendPlan): ReadonlySet<string> {
-    const [service = ''] = servicePort.split(':');
+    const service = serviceOf(servicePort);
     const frontends = this.parts.tables.flatMap((table) => table.plan(service)?.frontends ?? []);
     const own = frontends.filter((frontend) => frontend.servicePort === servicePort && frontend.protocol === protocol);
     const lists = own.flatMap(({ endpoints, localEndpoints, flowEndpoints }) => [

@@ -14,7 +14,7 @@ import type { ServiceRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import { compareAge, type ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
-import { frontendKey } from './frontend-key.js';
+import { frontendKey, serviceOf } from './frontend-key.js';
 import { clusterIPOf, planService } from './service-plan.js';
 import { printHolding } from './text.js';
 import type { Conflict, FrontendKind, ServicePlan } from './types.js';
@@ -135,7 +135,7 @@ function nodePortProblems({ service, family, frontends }: ServicePlan, cluster: 
     const node = cluster.nodeWith(address);
     const nodePort =
       node === undefined ? undefined : cluster.tables[family].frontend(frontendKey(null, port, protocol));
-    if (node === undefined || nodePort === undefined || nodePort.servicePort.split(':')[0] === service) return [];
+    if (node === undefined || nodePort === undefined || serviceOf(nodePort.servicePort) === service) return [];
     const problem = `is the node port of ${nodePort.servicePort} on Node ${node}, which comes before external IP`;
     return [{ rule: 'conflict', path: FIELDS.ExternalIP, value: key, problem, standing: 'denied' }];
   });
@@ -161,7 +161,7 @@ function portProblems(service: ServiceRow, plans: readonly ServicePlan[], cluste
   const path = 'spec.healthCheckNodePort';
   for (const family of FAMILIES) {
     const { servicePort = own } = cluster.tables[family].frontend(frontendKey(null, port, 'TCP')) ?? {};
-    if (servicePort.split(':')[0] !== own)
+    if (serviceOf(servicePort) !== own)
       return [...problems, problem(path, port, `a node port of ${servicePort}`, 'denied')];
   }
   const check = checkOn(port);

@@ -7,7 +7,7 @@ import { percentages, printBy, selectionFacts } from './balance.js';
 import { resetPolicy } from './departures.js';
 import { anyContains, nodeFacts, type ModeTraits, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
-import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
+import { clientKeyOf, frontendKey, heldClientKeys, portNameOf, serviceOf } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import type { SkippedSlice } from './candidates.js';
 import { examineEndpoints, type EndpointVerdict } from './examine.js';
@@ -175,13 +175,13 @@ function explainedBalance(trace: Trace): ExplainedBalance | null {
 
 /** The Service's requests about its connections that are not met. */
 function balanceNotes(table: ForwardingTable, frontend: FrontendPlan | null): readonly string[] {
-  const limitations = frontend === null ? [] : (table.plan(serviceOf(frontend))?.limitations ?? []);
+  const limitations = frontend === null ? [] : (table.plan(serviceOf(frontend.servicePort))?.limitations ?? []);
   return limitations.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
 }
 
 /** When connections of the Service end although neither side ends them. */
 function resetNotes(snapshot: Snapshot, settings: PlanSettings, frontend: FrontendPlan | null): readonly string[] {
-  const service = frontend?.protocol === 'TCP' ? snapshot.service(serviceOf(frontend)) : undefined;
+  const service = frontend?.protocol === 'TCP' ? snapshot.service(serviceOf(frontend.servicePort)) : undefined;
   if (service === undefined || settings.traits.resetsConnections !== true) return [];
   const policy = resetPolicy(service, settings);
   const drainSeconds = service.endingConnections?.drainSeconds ?? null;
@@ -218,7 +218,7 @@ function ofService(
   const { frontend, local } = trace;
   const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
   // The frontends of a Service that cannot be planned do not come from its present rows in the sources.
-  if (frontend === null || isBehind(table, serviceOf(frontend))) return nothing;
+  if (frontend === null || isBehind(table, serviceOf(frontend.servicePort))) return nothing;
   const [service, port] = servicePortOf(snapshot, frontend);
   if (service === null || port === null) {
     notes.push(`${frontend.servicePort} is gone; the next sync takes the frontend away`);
@@ -320,7 +320,7 @@ function aboutUnplanned(
     const ingress = service?.loadBalancerIngress.map(({ address }) => address) ?? [];
     return [...(service?.clusterIPs ?? []), ...(service?.externalIPs ?? []), ...ingress].includes(destination);
   };
-  const isAbout = (key: ObjectKey): boolean => (frontend === null ? has(key) : serviceOf(frontend) === key);
+  const isAbout = (key: ObjectKey): boolean => (frontend === null ? has(key) : serviceOf(frontend.servicePort) === key);
   const failed = [...unplanned].filter(([key]) => isAbout(key));
   return [
     ...failed.map(
@@ -332,12 +332,6 @@ function aboutUnplanned(
   ];
 }
 
-/** The Service of a Service port. Neither names nor namespaces have a colon. */
-export function serviceOf({ servicePort }: Pick<FrontendPlan, 'servicePort'>): ObjectKey {
-  const [key = ''] = servicePort.split(':');
-  return key;
-}
-
 const CONDITIONS = ['ready', 'serving', 'terminating'] as const;
 
 function servicePortOf(
@@ -345,8 +339,8 @@ function servicePortOf(
   frontend: FrontendPlan,
 ): readonly [ServiceRow | null, ServicePortRow | null] {
   const { servicePort, address, port, protocol } = frontend;
-  const [, portName = ''] = servicePort.split(':');
-  const service = snapshot.service(serviceOf(frontend)) ?? null;
+  const portName = portNameOf(servicePort);
+  const service = snapshot.service(serviceOf(frontend.servicePort)) ?? null;
   const row = service?.ports.find(
     (candidate) =>
       candidate.name === portName &&

@@ -1,7 +1,7 @@
 import { printEndpoint } from '../base/endpoint-list.js';
 import { parseAddress, type IPAddress } from '../base/ip.js';
 import { isPort, parseProtocol, type Protocol } from '../base/protocol.js';
-import type { ClientKeys, FamilyTable, FrontendKey, FrontendPlan } from './types.js';
+import type { ClientKeys, FamilyTable, FrontendKey, FrontendPlan, ObjectKey } from './types.js';
 
 const NODE_PORT = 'nodeport';
 
@@ -65,4 +65,23 @@ export function clientKeyOf(
 ): FrontendKey {
   if (isLocal && local !== null) return local.key;
   return kind === 'ClusterIP' ? key : cluster;
+}
+
+/**
+ * The name of a Service port: `namespace/name:port`, or `namespace/name` for a port without a name. No namespace, name or port
+ * name has a colon (RFC 1123). Joined for the same reason as {@link objectKey}.
+ */
+export function servicePortName(key: ObjectKey, port: string): string {
+  return port === '' ? key : [key, port].join(':');
+}
+
+/** The Service of a Service port. */
+export function serviceOf(servicePort: string): ObjectKey {
+  const [key = ''] = servicePort.split(':', 1);
+  return key;
+}
+
+/** The name of a Service port within its Service; empty for one without a name. */
+export function portNameOf(servicePort: string): string {
+  return servicePort.split(':', 2)[1] ?? '';
 }

@@ -13,7 +13,7 @@ import {
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { askedBalance, balanceLimitation, PortBalance, selectionFacts, unreadableWeights } from './balance.js';
 import { collect, has, pack } from './candidates.js';
-import { frontendKey } from './frontend-key.js';
+import { frontendKey, servicePortName } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import type { Selection } from './selection-rules.js';
 import { selectEndpoints, type Select } from './selection.js';
@@ -97,11 +97,6 @@ export function planService(
 
 const NO_ADDRESSES: readonly never[] = [];
 const NO_LIMITATIONS: readonly never[] = [];
-
-/** `namespace/name:port`; joined for the same reason as {@link objectKey}. */
-function nameOf(key: ObjectKey, port: ServicePortRow): string {
-  return port.name === '' ? key : [key, port.name].join(':');
-}
 
 function keepsDestination({ loadBalancerFlags }: Pick<ServiceRow, 'loadBalancerFlags'>): boolean {
   return (loadBalancerFlags & KEEPS_DESTINATION) !== 0;
@@ -290,7 +285,7 @@ class ServicePlanner {
     otherPorts: ReadonlySet<number> = new Set(),
     unlimited: readonly FrontendPlan[] = [],
   ): readonly ServiceLimitation[] {
-    const servicePort = nameOf(this.key, port);
+    const servicePort = servicePortName(this.key, port.name);
     const texts = limitationsOf(this.service, port, frontends, otherPorts, unlimited);
     return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
@@ -397,7 +392,7 @@ class ServicePlanner {
       address,
       protocol: port.protocol,
       port: number,
-      servicePort: nameOf(this.key, port),
+      servicePort: servicePortName(this.key, port.name),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
       retrySeconds: retrySeconds(this.service, port, number, retryTimes, traits.retriesAttempts),

@@ -5,10 +5,11 @@ import {
   printSkipped,
   type Paragraph,
 } from '../../../src/plan/explain-text.js';
-import { serviceOf, type ExplainedEndpoint } from '../../../src/plan/explain.js';
+import type { ExplainedEndpoint } from '../../../src/plan/explain.js';
 import { kernelParagraphs, printExplainedPacket, type ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import { formatted } from '../../../src/serve/formatted.js';
 import type { Endpoint, ExplainAnswer, ExplainStep } from './api.js';
+import { serviceOf } from '../../../src/plan/frontend-key.js';
 
 const MAX_ENDPOINTS = 1000;
 
@@ -38,7 +39,7 @@ export function explainAnswer(from: string, to: string, answer: ExplainedPacket)
     from,
     to,
     outcome: answer.verdict.type,
-    service: answer.frontend === null ? null : serviceOf(answer.frontend),
+    service: answer.frontend === null ? null : serviceOf(answer.frontend.servicePort),
     headline: printHead(answer),
     steps: paragraphs
       .filter(({ lines }) => lines.length > 0)

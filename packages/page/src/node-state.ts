@@ -1,6 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { digestPart, DIGEST_PARTS, VersionDigest } from '../../../src/base/version-digest.js';
-import { serviceOf } from '../../../src/plan/explain.js';
 import { printCount, printHolder } from '../../../src/plan/text.js';
 import { pendingMs, type FamilyView, type RunningProcess } from '../../../src/serve/running-process.js';
 import {
@@ -13,6 +12,7 @@ import {
 } from './node-answer.js';
 import { overview } from './overview.js';
 import { numberOf, oneOf } from './query.js';
+import { serviceOf } from '../../../src/plan/frontend-key.js';
 
 /** How many objects are looked at before others have their turn: about a millisecond. */
 const AT_ONCE = 4096;
@@ -73,12 +73,12 @@ function problemsOf({ family, table }: FamilyView, { progress }: RunningProcess)
       text: `${family}: ${reason}`,
     })),
     ...(progress.of(family)?.quarantined ?? []).map(({ frontend, servicePort, reason }): NodeProblem => ({
-      service: servicePort === null ? frontend : serviceOf({ servicePort }),
+      service: servicePort === null ? frontend : serviceOf(servicePort),
       problem: 'quarantined',
       text: `${frontend}: ${reason}`,
     })),
     ...table.conflictPairs().map((pair): NodeProblem => ({
-      service: serviceOf({ servicePort: pair.first.loser }),
+      service: serviceOf(pair.first.loser),
       problem: 'conflict',
       text: `${family} ${printHolder(pair.first)}${printCount(pair)}`,
     })),

@@ -1,6 +1,6 @@
 import type { Family } from '../../../src/base/ip.js';
 import { selectionFacts } from '../../../src/plan/balance.js';
-import { explainedEndpoint, serviceOf } from '../../../src/plan/explain.js';
+import { explainedEndpoint } from '../../../src/plan/explain.js';
 import { endpointReason } from '../../../src/plan/explain-text.js';
 import { nodeFacts, type NodeFacts } from '../../../src/plan/facts.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
@@ -25,6 +25,7 @@ import { describeEndpoint } from './explained.js';
 import { wallTime } from './overview.js';
 import { AskedWrongly, type PageQuery } from './query.js';
 import { refusedServices } from './refused-services.js';
+import { portNameOf, serviceOf } from '../../../src/plan/frontend-key.js';
 
 /** How many endpoints of a group, frontends and slices come with the Service. */
 const ROWS = 100;
@@ -155,13 +156,13 @@ function describeFrontends(
   return frontends.map((frontend) => {
     const conflicts = table.conflictsAt(frontend.key);
     const refused = quarantined.get(frontend.key);
-    const lost = conflicts.find(({ loser }) => serviceOf({ servicePort: loser }) === key);
-    const holds = conflicts.filter(({ winner }) => serviceOf({ servicePort: winner }) === key);
+    const lost = conflicts.find(({ loser }) => serviceOf(loser) === key);
+    const holds = conflicts.filter(({ winner }) => serviceOf(winner) === key);
     return {
       key: frontend.key,
       family: table.family,
       kind: KIND_NAMES[frontend.kind],
-      port: portName(frontend),
+      port: portNameOf(frontend.servicePort),
       explain: destinationOf(frontend, addresses[table.family]),
       endpoints: frontend.endpoints.count,
       localEndpoints: frontend.localEndpoints?.count ?? null,
@@ -181,11 +182,7 @@ const MASQUERADE: Readonly<Record<FrontendPlan['masquerade'], string>> = {
 };
 
 function conflictWith(servicePort: string, conflict: PlannedConflict): Conflict {
-  return { servicePort, service: serviceOf({ servicePort }), reason: printHolder(conflict) };
-}
-
-function portName({ servicePort }: FrontendPlan): string {
-  return servicePort.split(':')[1] ?? '';
+  return { servicePort, service: serviceOf(servicePort), reason: printHolder(conflict) };
 }
 
 function destinationOf({ key, address, port, protocol, family }: FrontendPlan, own: string | null): string | null {

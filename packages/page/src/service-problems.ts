@@ -1,9 +1,9 @@
-import { serviceOf } from '../../../src/plan/explain.js';
 import type { FrontendPlan } from '../../../src/plan/types.js';
 import type { ObjectKey } from '../../../src/state/rows.js';
 import type { RunningProcess } from '../../../src/serve/running-process.js';
 import type { ServiceProblem } from './api.js';
 import { refusedServices } from './refused-services.js';
+import { portNameOf, serviceOf } from '../../../src/plan/frontend-key.js';
 
 /** The worst first. */
 export const SERVICE_PROBLEMS: readonly ServiceProblem[] = [
@@ -28,9 +28,9 @@ export class ServiceProblems {
     for (const { table, family } of running.families) {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.quarantined ?? [])
-        if (servicePort !== null) this.note(serviceOf({ servicePort }), 'quarantined');
+        if (servicePort !== null) this.note(serviceOf(servicePort), 'quarantined');
       for (const { first } of table.conflictPairs())
-        for (const servicePort of [first.winner, first.loser]) this.note(serviceOf({ servicePort }), 'conflict');
+        for (const servicePort of [first.winner, first.loser]) this.note(serviceOf(servicePort), 'conflict');
     }
   }
 
@@ -66,7 +66,7 @@ export class ServiceProblems {
   private withoutEndpoints(key: ObjectKey, { whenEmpty, servicePort, protocol }: FrontendPlan): ServiceProblem {
     if (whenEmpty === 'drop') return 'no-local-endpoints';
     const slices = this.running.snapshot.slicesOf(key);
-    const name = servicePort.split(':')[1] ?? '';
+    const name = portNameOf(servicePort);
     const hasPort = slices.some(({ ports }) => ports.some((port) => port.name === name && port.protocol === protocol));
     return !hasPort && slices.some(({ count, ports }) => count > 0 && ports.length > 0) ? 'port-name' : 'no-endpoints';
   }

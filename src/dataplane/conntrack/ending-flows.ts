@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { packedKey } from '../../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type IPAddress } from '../../base/ip.js';
 import type { FlowListing } from '../../native/contract.js';
-import { frontendKey } from '../../plan/frontend-key.js';
+import { frontendKey, serviceOf } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, ObjectKey } from '../../plan/types.js';
 import { flowLayout } from './flow-record.js';
 
@@ -97,7 +97,9 @@ export function recordsOf({ records }: FlowListing, starts: readonly number[], s
 
 function destinationAt(address: IPAddress, port: number, view: EndingFlowsView): Destination | null {
   const frontend = frontendAt(address, port, view);
-  return frontend === undefined ? null : { frontend: frontend.key, service: serviceOf(frontend), byAddress: new Map() };
+  return frontend === undefined
+    ? null
+    : { frontend: frontend.key, service: serviceOf(frontend.servicePort), byAddress: new Map() };
 }
 
 function frontendAt(
@@ -107,10 +109,4 @@ function frontendAt(
 ): FrontendPlan | undefined {
   const own = table.frontend(frontendKey(address, port, 'TCP'));
   return own ?? (isNodePortAddress(address) ? table.frontend(frontendKey(null, port, 'TCP')) : undefined);
-}
-
-/** No name has a colon. */
-function serviceOf({ servicePort }: FrontendPlan): ObjectKey {
-  const end = servicePort.indexOf(':');
-  return end < 0 ? servicePort : servicePort.slice(0, end);
 }

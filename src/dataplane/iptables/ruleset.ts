@@ -1,5 +1,5 @@
 import { parseAddress, type IPAddress } from '../../base/ip.js';
-import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import { frontendKey, parseFrontendKey, serviceOf } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { MASQUERADE } from '../xtables/masquerade.js';
 import { nodePortRules } from '../xtables/node-ports.js';
@@ -315,7 +315,7 @@ export class Ruleset {
   }
 
   private depths(prefix: string): Depths {
-    return frontendDepths(prefix, (key) => this.shown.get(key)?.plan.servicePort.split(':')[0] ?? '');
+    return frontendDepths(prefix, (key) => serviceOf(this.shown.get(key)?.plan.servicePort ?? ''));
   }
 
   private firewall(): Dispatch {

@@ -1,6 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { IpvsServiceState } from '../../native/contract.js';
-import { frontendKey, isNodePortKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import { frontendKey, isNodePortKey, parseFrontendKey, serviceOf } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import type { Changes, TableView } from '../table-view.js';
 import { destinations, follow } from './destinations.js';
@@ -129,7 +129,7 @@ export class Desired {
       const element = packVirtual(virtualOf(key));
       const name = elements.names.acknowledged.get(element) ?? '';
       if (name !== '' && EXTERNAL_ROLES.some((role) => elements[role].acknowledged.has(element)))
-        this.former.set(key, serviceName(name));
+        this.former.set(key, serviceOf(name));
     }
   }
 
@@ -145,7 +145,7 @@ export class Desired {
     });
     if (asked.length === 0) return NONE;
     const living = new Set<string>();
-    for (const { servicePort } of this.table().frontends()) living.add(serviceName(servicePort));
+    for (const { servicePort } of this.table().frontends()) living.add(serviceOf(servicePort));
     for (const [key, service] of asked) if (!living.has(service)) this.former.delete(key);
     return new Set(asked.flatMap(([key, service]) => (living.has(service) ? [key] : [])));
   }
@@ -184,7 +184,7 @@ export class Desired {
     if (after === undefined) this.placed.delete(key);
     else this.placed.set(key, after);
     if (after !== undefined) this.former.delete(key);
-    else if (before !== undefined && isExternal(before)) this.former.set(key, serviceName(before.servicePort));
+    else if (before !== undefined && isExternal(before)) this.former.set(key, serviceOf(before.servicePort));
     if (after === undefined || isLinked || after.kind === 'NodePort') this.unlinked.delete(key);
     else this.unlinked.add(key);
     if (after !== undefined && after.sourceRanges !== null) this.restricted.set(key, after);
@@ -304,11 +304,6 @@ const EXTERNAL_ROLES: readonly SetRole[] = ['external', 'externalLocal', 'loadBa
 
 function isExternal({ kind }: FrontendPlan): boolean {
   return kind === 'ExternalIP' || kind === 'LoadBalancer';
-}
-
-function serviceName(servicePort: string): string {
-  const [name = ''] = servicePort.split(':', 1);
-  return name;
 }
 
 export function virtualOf(key: ServiceKey): Virtual {

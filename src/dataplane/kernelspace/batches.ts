@@ -1,6 +1,7 @@
 import type { HcnAddon, HcnKind, HcnListed } from '../../native/contract.js';
 import type { Desired } from './desired.js';
 import type { LoadBalancerKey } from './listing.js';
+import { serviceOf } from '../../plan/frontend-key.js';
 
 /** So many operations go to HNS at a time. A slow one takes 10 ms for each; a process that ends waits for one batch. */
 const BATCH = 32;
@@ -33,10 +34,10 @@ export function servicesFirst(
   desired: Pick<Desired, 'get'>,
 ): readonly LoadBalancerKey[] {
   const plans = new Map(keys.map((key) => [key, desired.get(key)?.plan]));
-  const serviceOf = (key: LoadBalancerKey): string => plans.get(key)?.servicePort.split(':', 1)[0] ?? '';
-  const dns = new Set(keys.filter((key) => plans.get(key)?.port === DNS_PORT).map(serviceOf));
+  const owner = (key: LoadBalancerKey): string => serviceOf(plans.get(key)?.servicePort ?? '');
+  const dns = new Set(keys.filter((key) => plans.get(key)?.port === DNS_PORT).map(owner));
   const services = new Map<string, LoadBalancerKey[]>();
-  for (const key of keys) services.set(serviceOf(key), [...(services.get(serviceOf(key)) ?? []), key]);
+  for (const key of keys) services.set(owner(key), [...(services.get(owner(key)) ?? []), key]);
   const names = [...services.keys()];
   const ordered = [...names.filter((name) => dns.has(name)), ...names.filter((name) => !dns.has(name))];
   return ordered.flatMap((name) => services.get(name) ?? []);

@@ -1,5 +1,5 @@
 import type { IPAddress } from '../../base/ip.js';
-import { frontendKey } from '../../plan/frontend-key.js';
+import { frontendKey, serviceOf } from '../../plan/frontend-key.js';
 import type { EndpointList } from '../../base/endpoint-list.js';
 import {
   REPLACED_WHOLE,
@@ -120,7 +120,7 @@ export class Desired {
     const placed = new Map<FrontendKey, Wanted>();
     for (const each of this.ingress) {
       const plan = table.frontend(each);
-      const [service = ''] = plan?.servicePort.split(':') ?? [];
+      const service = serviceOf(plan?.servicePort ?? '');
       const port = ports.get(service) ?? healthzPort;
       if (plan === undefined || port === null) continue;
       const key = frontendKey(plan.address, port, 'TCP');
