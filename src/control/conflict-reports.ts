@@ -19,6 +19,7 @@ interface Finding {
   /** The same for all that two Services claim both, however many frontends these are. */
   readonly key: string;
   readonly text: () => string;
+  /** The same event for both families: its `finding` names none. */
   readonly event: () => ProxyEvent;
 }
 
@@ -107,9 +108,9 @@ export class ConflictReports {
 function conflictFinding(pair: ConflictPair): Finding {
   const { first } = pair;
   const { family, winner, loser } = first;
-  const key = `${family} conflict ${serviceOf(winner)} ${serviceOf(loser)}`;
+  const pairKey = `conflict ${serviceOf(winner)} ${serviceOf(loser)}`;
   const event = (): ProxyEvent => ({
-    finding: key,
+    finding: pairKey,
     type: 'Warning',
     reason: 'AddressConflict',
     action: 'ProgramService',
@@ -117,7 +118,7 @@ function conflictFinding(pair: ConflictPair): Finding {
     related: serviceSubject(winner),
     note: `${printHolder(first)}; ${loser} gets no connections there${printCount(pair)}`,
   });
-  return { family, key, text: () => printConflictPair(pair), event };
+  return { family, key: `${family} ${pairKey}`, text: () => printConflictPair(pair), event };
 }
 
 const REASONS: Readonly<Record<ServiceLimitation['cause'], string>> = {
@@ -131,9 +132,10 @@ const REASONS: Readonly<Record<ServiceLimitation['cause'], string>> = {
 
 function limitationFinding(limitation: ServiceLimitation): Finding {
   const { family, cause, servicePort, text } = limitation;
-  const key = cause === 'platform' ? printLimitation(limitation) : `${family} ${cause} ${servicePort}`;
+  // A Service has several limitations of the platform, told apart by their texts; of each other cause it has one.
+  const causeKey = `${cause} ${servicePort}${cause === 'platform' ? ` ${text}` : ''}`;
   const event = (): ProxyEvent => ({
-    finding: cause === 'platform' ? text : key,
+    finding: causeKey,
     type: 'Warning',
     reason: REASONS[cause],
     action: 'ProgramService',
@@ -141,5 +143,5 @@ function limitationFinding(limitation: ServiceLimitation): Finding {
     related: null,
     note: `${servicePort}: ${text}`,
   });
-  return { family, key, text: () => printLimitation(limitation), event };
+  return { family, key: `${family} ${causeKey}`, text: () => printLimitation(limitation), event };
 }

@@ -126,6 +126,19 @@ t.test('each conflict has its own delay, per family, and no timer stays when the
   t.equal(clock.waiting, 0);
 });
 
+t.test('a conflict that both families have is one event and one log line per family', async (t) => {
+  const { clock, log, events, reports } = world();
+  const limitation = { cause: 'limit', servicePort: 'shop/new', text: 'too many frontends' } as const;
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    reports.update(findings(family, [conflict(80, 'shop/new:http', family)], [{ ...limitation, family }]));
+  }
+  await clock.advance(3000);
+  t.equal(log.lines.length, 4);
+  const findingOf = ({ regarding, reason, finding }: ProxyEvent): string =>
+    JSON.stringify([regarding, reason, finding]);
+  t.equal(new Set(events.map(findingOf)).size, 2, 'the sender takes each once, and all nodes name them alike');
+});
+
 function pairOf(count: number, winner: string, loser: string): ConflictPair {
   return { count, first: { ...conflict(80, loser), winner } };
 }

@@ -94,6 +94,9 @@ t.test('Kubernetes events report start, conflicts and other findings', async (t)
     regarding: { kind: 'Service', name: 'new' },
     note: /^nodeport:30001\/TCP belongs to \S+\/old:?\S*, the older Service/,
   });
+  await eventually('both families in the log', () =>
+    Promise.resolve(/conflict: IPv6 nodeport:30001/.test(proxy.log) || null),
+  );
   const { events } = await plane.state();
   t.equal(events.filter(({ reason }) => reason === 'AddressConflict').length, 1, 'once, not once per family');
   t.match(proxy.log, /conflict: IPv4 nodeport:30001/);
