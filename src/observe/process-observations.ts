@@ -11,6 +11,8 @@ export interface ProcessFacts {
   readonly waitingFor: readonly string[];
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusedConfiguration: string | null;
+  /** Since when, in seconds; null: they are. */
+  readonly refusedSeconds: number | null;
   /** Of families whose last sync failed: why. */
   readonly failures: readonly { readonly family: Family; readonly reason: string }[];
 }
@@ -70,13 +72,14 @@ const API_REMEDIES: Readonly<Record<string, string>> = {
   throttled: 'the API server has too many requests: see its priority and fairness (kubectl get flowschemas)',
 };
 
-function ofConfiguration({ refusedConfiguration }: ProcessFacts): readonly Observation[] {
+function ofConfiguration({ refusedConfiguration, refusedSeconds }: ProcessFacts): readonly Observation[] {
   if (refusedConfiguration === null) return [];
+  const time = refusedSeconds === null ? '' : ` for ${Math.floor(refusedSeconds)} s`;
   return [
     {
       kind: 'configuration',
       severity: 'warning',
-      text: `changed configuration files are refused, the former configuration is in force: ${refusedConfiguration}`,
+      text: `changed configuration files are refused${time}, the former configuration is in force: ${refusedConfiguration}`,
       remedy: 'correct the file; it is reread on change',
     },
   ];

@@ -101,8 +101,7 @@ export interface FamilyState {
 
 /** A status for people. */
 export function printStatus(status: ProcessStatus): string[] {
-  const { version, release, pid, mode, node, ready, unsynced, healthy, pendingMs, held, refusedConfiguration, memory } =
-    status;
+  const { version, release, pid, mode, node, ready, unsynced, healthy, pendingMs, held, memory } = status;
   const { clientCertificate } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
@@ -114,14 +113,10 @@ export function printStatus(status: ProcessStatus): string[] {
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
     ...(clientCertificate === null ? [] : [`client certificate: ${clientCertificate}`]),
-    ...(refusedConfiguration === null
-      ? []
-      : [
-          `changed configuration refused${printFor(status.refusedSeconds)}, the one before it is in force: ${refusedConfiguration}`,
-        ]),
     ...(status.limitation === null ? [] : [`limitation: ${status.limitation}`]),
     ...status.sysctls.map(({ problem, sinceSeconds }) => `sysctl${printFor(sinceSeconds)}: ${problem}`),
     ...status.families.flatMap(printFamily),
+    ...printLimitations(status),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
   ];
 }
@@ -170,7 +165,6 @@ function printFamily(state: FamilyState): string[] {
     quarantined,
     unplanned,
   } = state;
-  const { limitations } = state;
   const { failures, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
@@ -180,7 +174,6 @@ function printFamily(state: FamilyState): string[] {
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...serviceLimitations, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  problem: ${text}`),
-    ...limitations.map((text) => `  limitation: ${text}`),
     ...quarantined.map(printQuarantined),
     ...unplanned.map(
       ({ service, reason }) =>
@@ -189,6 +182,14 @@ function printFamily(state: FamilyState): string[] {
     ...printSyncs('last syncs', recentSyncs),
     ...printSyncs('slowest', slowestSyncs),
   ];
+}
+
+/** Most are the same for both families. */
+function printLimitations({ families }: ProcessStatus): readonly string[] {
+  const found = new Map<string, Family[]>();
+  for (const { family, limitations } of families)
+    for (const text of limitations) found.set(text, [...(found.get(text) ?? []), family]);
+  return [...found].map(([text, of]) => `limitation of ${of.join(' and ')}: ${text}`);
 }
 
 function printQuarantined({ frontend, servicePort, reason, sinceSeconds }: QuarantineStatus): string {

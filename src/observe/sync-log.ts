@@ -10,26 +10,36 @@ import type { AcknowledgedSync, CycleObserver, EndedSync, FlowSearch, RepairedCh
 const REPAIR_LINES = 400;
 const REPAIR_LINES_PER_SECOND = 2;
 
+type SyncLimitation = NonNullable<SyncReport['limitations']>[number];
+
 interface Reported {
   /** Why the last sync failed; null: it did not. */
   failure: string | null;
   limitations: ReadonlySet<string>;
+  /** Of them, those that the log does not have. */
+  unlogged: readonly SyncLimitation[];
   readonly repairLines: TokenBucket;
 }
 
 /** What the log says of syncs. */
 export class SyncLog implements CycleObserver {
   private readonly reported = new Map<Family, Reported>();
+  /** Families whose syncs are under way. */
+  private readonly syncing = new Set<Family>();
 
   constructor(
     private readonly log: Log,
     private readonly clock: Clock,
   ) {}
 
+  syncBegan(family: Family): void {
+    this.syncing.add(family);
+  }
+
   acknowledged({ report, syncMs, sinceChangeMs, isFirst, newProblems }: AcknowledgedSync): void {
     const { log } = this;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
-    this.limitations(report);
+    this.noteLimitations(report);
     if (isFirst) log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
     log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
@@ -39,6 +49,8 @@ export class SyncLog implements CycleObserver {
 
   /** Speaks when it breaks, when the reason changes and when it works again, not at every retry. */
   syncEnded({ family, result, counts }: EndedSync): void {
+    this.syncing.delete(family);
+    if (this.syncing.size === 0) this.logLimitations();
     if (!counts) return;
     const { log } = this;
     const reported = this.of(family);
@@ -68,16 +80,28 @@ export class SyncLog implements CycleObserver {
     this.log.warn('external change repaired', { family, process: process ?? 'unknown', differences, ...time });
   }
 
-  /** Once each. */
-  private limitations({ family, limitations = [] }: SyncReport): void {
-    const { log } = this;
+  private noteLimitations({ family, limitations = [] }: SyncReport): void {
     const reported = this.of(family);
-    for (const { of, text } of limitations) {
-      if (reported.limitations.has(text)) continue;
-      if (of === 'kernel') log.warn('limitation', { family, limitation: text });
-      else log.info(0, 'limitation', { family, limitation: text });
-    }
+    reported.unlogged = limitations.filter(({ text }) => !reported.limitations.has(text));
     reported.limitations = new Set(limitations.map(({ text }) => text));
+  }
+
+  /** Once each: most are the same for both families, whose syncs end together. */
+  private logLimitations(): void {
+    const found = new Map<string, { readonly of: SyncLimitation['of']; readonly families: Family[] }>();
+    for (const [family, reported] of this.reported) {
+      for (const { of, text } of reported.unlogged) {
+        const one = found.get(text);
+        if (one === undefined) found.set(text, { of, families: [family] });
+        else one.families.push(family);
+      }
+      reported.unlogged = [];
+    }
+    for (const [text, { of, families }] of found) {
+      const fields = { families: families.join(), limitation: text };
+      if (of === 'kernel') this.log.warn('limitation', fields);
+      else this.log.info(0, 'limitation', fields);
+    }
   }
 
   /** In detail, but not for ever when external changes go on. */
@@ -94,7 +118,7 @@ export class SyncLog implements CycleObserver {
     let reported = this.reported.get(family);
     if (reported === undefined) {
       const repairLines = new TokenBucket(REPAIR_LINES_PER_SECOND, REPAIR_LINES, () => this.clock.now());
-      this.reported.set(family, (reported = { failure: null, limitations: new Set(), repairLines }));
+      this.reported.set(family, (reported = { failure: null, limitations: new Set(), unlogged: [], repairLines }));
     }
     return reported;
   }

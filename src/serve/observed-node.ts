@@ -3,7 +3,7 @@ import { observeProcess } from '../observe/process-observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
-import type { RunningProcess } from './running-process.js';
+import { secondsSince, type RunningProcess } from './running-process.js';
 
 /** Obstacles to packets on this node outside of our rules, read now. */
 export async function observedNode(running: RunningProcess): Promise<readonly Observation[]> {
@@ -35,12 +35,14 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   ];
 }
 
-function observedProcess({ sources, waitingFor, refusal, families, progress }: RunningProcess): readonly Observation[] {
+function observedProcess(running: RunningProcess): readonly Observation[] {
+  const { sources, waitingFor, refusal, families, progress } = running;
   return observeProcess({
     uptimeMs: process.uptime() * 1000,
     sources: sources(),
     waitingFor: waitingFor(),
     refusedConfiguration: refusal(),
+    refusedSeconds: secondsSince(running, 'configuration'),
     failures: families.flatMap(({ family }) => {
       const reason = progress.of(family)?.failure ?? null;
       return reason === null ? [] : [{ family, reason }];

@@ -87,3 +87,9 @@ export interface RunningProcess {
 export function pendingMs({ progress: { waitingSince }, now }: RunningProcess): number | null {
   return waitingSince === null ? null : now() - waitingSince;
 }
+
+/** Null: it does not hold. */
+export function secondsSince({ health: { onsets, wallClock } }: RunningProcess, onset: string): number | null {
+  const began = onsets.of(onset);
+  return began === null ? null : Number(wallClock() - began) / 1e9;
+}

@@ -4,7 +4,7 @@ import { printStatus, type FamilyState, type ProcessStatus } from '../observe/pr
 import { printConflictPair, printLimitation } from '../plan/text.js';
 import { formatted } from './formatted.js';
 import { observedNode } from './observed-node.js';
-import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
+import { pendingMs, secondsSince, type FamilyView, type RunningProcess } from './running-process.js';
 import type { StatusAnswer } from './status-socket.js';
 
 /** How many of the last syncs a status has. */
@@ -37,14 +37,14 @@ function processStatus(running: RunningProcess): Omit<ProcessStatus, 'observatio
     apiHeardMs: health.apiHeardMs(),
     healthy: health.healthy(),
     nodeEligible: health.nodeEligible,
-    ineligibleSeconds: secondsSince(health, 'node'),
-    unsyncedSeconds: secondsSince(health, 'unsynced'),
-    sysctls: sysctls.map((problem) => ({ problem, sinceSeconds: secondsSince(health, `sysctl ${problem}`) ?? 0 })),
+    ineligibleSeconds: secondsSince(running, 'node'),
+    unsyncedSeconds: secondsSince(running, 'unsynced'),
+    sysctls: sysctls.map((problem) => ({ problem, sinceSeconds: secondsSince(running, `sysctl ${problem}`) ?? 0 })),
     pendingMs: pendingMs(running),
     held: health.held(),
     clientCertificate: health.certificate,
     refusedConfiguration: running.refusal(),
-    refusedSeconds: secondsSince(health, 'configuration'),
+    refusedSeconds: secondsSince(running, 'configuration'),
     limitation: limitationOf(config),
     families: running.families.map((sync) => familyState(sync, running)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
@@ -60,12 +60,6 @@ function firstOf<Finding>(findings: readonly Finding[], print: (finding: Finding
   return more === 0 ? shown : [...shown, `and ${more} more`];
 }
 
-/** Null: it does not hold. */
-function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: string): number | null {
-  const began = onsets.of(onset);
-  return began === null ? null : Number(wallClock() - began) / 1e9;
-}
-
 function familyState({ table, history, ending, dataplane }: FamilyView, running: RunningProcess): FamilyState {
   const { health, progress, now } = running;
   const { family } = table;
@@ -76,7 +70,7 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     ...table.counts,
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: firstOf(table.conflictPairs(), printConflictPair),
-    conflictsSeconds: secondsSince(health, `conflict ${family}`),
+    conflictsSeconds: secondsSince(running, `conflict ${family}`),
     serviceLimitations: firstOf([...table.limitations()], printLimitation),
     removedEndpoints: { ...ending.counts, limitation: ending.limitation(dataplane) },
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
@@ -86,7 +80,7 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
       sinceSeconds: (now() - since) / 1000,
     })),
     unplanned: [...table.unplanned].map(([service, reason]) => ({ service, reason })),
-    unplannedSeconds: secondsSince(health, `unplanned ${family}`),
+    unplannedSeconds: secondsSince(running, `unplanned ${family}`),
     recentSyncs: history.recent(SHOWN_SYNCS),
     slowestSyncs: slowest,
     failures,

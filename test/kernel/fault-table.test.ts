@@ -146,7 +146,7 @@ const LATER: readonly Fault[] = [
     undo: ({ proxy: { configFile } }) => rename(`${configFile}.good`, configFile),
     command: ['status'],
     says: [
-      /changed configuration files are refused, .*config\.json: line 1: unexpected end of the stream/,
+      /changed configuration files are refused for \d+ s, .*config\.json: line 1: unexpected end of the stream/,
       /remedy: correct the file/,
     ],
   },

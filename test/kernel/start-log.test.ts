@@ -38,7 +38,12 @@ for (const mode of ['nftables', 'iptables-nft', 'iptables-legacy'] as const)
       );
       t.match(lines.at(-1), SERVING, 'the last line of the start');
       t.match(lines.at(-1), source === 'manifests' ? /sources="\S+manifests"/ : /sources="services,endpointslices,/);
-      // Two limitations of mode iptables for each family are among them.
-      t.ok(lines.length <= (mode === 'nftables' ? 6 : 10), `${lines.length} lines`);
+      if (source === 'an API server')
+        t.ok(
+          lines.some((line) => /"API server" server="https?:\/\/\S+"/.test(line)),
+          'the address of the API server',
+        );
+      // Two limitations of mode iptables are among them.
+      t.ok(lines.length <= (mode === 'nftables' ? 6 : 8), `${lines.length} lines`);
       if (!t.passing()) t.comment(lines.join('\n'));
     });

@@ -17,6 +17,7 @@ const WELL: ProcessFacts = {
   sources: [SERVICES, { source: '/etc/manifests', synced: true, sinceLastEventMs: null, failures: {} }],
   waitingFor: [],
   refusedConfiguration: null,
+  refusedSeconds: null,
   failures: [],
 };
 
@@ -87,11 +88,11 @@ t.test('rules that cannot be written are observed, families with one cause toget
 });
 
 t.test('a changed configuration that is refused is observed', (t) => {
-  t.match(observeProcess({ ...WELL, refusedConfiguration: 'mode: no such mode' }), [
+  t.match(observeProcess({ ...WELL, refusedConfiguration: 'mode: no such mode', refusedSeconds: 62.5 }), [
     {
       kind: 'configuration',
       severity: 'warning',
-      text: /refused, .*: mode: no such mode$/,
+      text: /refused for 62 s, .*: mode: no such mode$/,
       remedy: /correct the file/,
     },
   ]);

@@ -165,7 +165,6 @@ t.test('the sync status is printed in words', (t) => {
     'changes waiting: for 12 ms',
     'changes are held back: no pod CIDRs',
     'client certificate: request x waits for its approval',
-    'changed configuration refused for 1m 2s, the one before it is in force: address in use',
     'limitation: scheduler "x": refuses',
     'sysctl for 7s: net.x is 0',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
@@ -178,12 +177,12 @@ t.test('the sync status is printed in words', (t) => {
     '  not on this platform: one',
     '  no room for session affinity: one',
     '  problem: could not remove foreign objects (x): EBUSY',
-    '  limitation: attempts wait',
     '  quarantined for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  quarantined for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',
     '  last syncs: none',
     '  slowest: none',
+    'limitation of IPv4: attempts wait',
     'memory: 100 MB resident, 30 MB heap, 1 MB external',
   ]);
   const sync = {
@@ -204,6 +203,9 @@ t.test('the sync status is printed in words', (t) => {
     family === undefined
       ? []
       : [{ ...family, recentSyncs: [sync], slowestSyncs: [{ ...sync, full: true, frontends: 1 }] }];
+  const dual = status.families.flatMap((each) => [each, { ...each, family: 'IPv6' as const, healthy: true }]);
+  const limitations = printStatus({ ...status, families: dual }).filter((line) => line.includes('attempts wait'));
+  t.same(limitations, ['limitation of IPv4 and IPv6: attempts wait'], 'once for both families');
   const lines = printStatus({
     ...status,
     families: busy,

@@ -70,7 +70,9 @@ export function startKubernetes(
   const slices = start.reflector(ENDPOINT_SLICES, true);
   const cidrs = start.serviceCIDRs();
   // The Node's connection carries the lists of ServiceCIDRs while no watch of the Node is open.
-  const node = start.reflector(nodeResource(options.nodeName), options.nodeRequired, (signal) => cidrs.refresh(signal));
+  const node = start.reflector(nodeResource(options.nodeName), options.nodeRequired, (signal, isFailing) =>
+    cidrs.refresh(signal, isFailing),
+  );
   const reflectors = [services, slices, node];
   for (const reflector of reflectors) reflector.start();
   return {
@@ -115,7 +117,7 @@ class Start {
   reflector(
     resource: Resource,
     required: boolean,
-    before: (signal: AbortSignal) => Promise<number | null> = () => Promise.resolve(null),
+    before: (signal: AbortSignal, isFailing: boolean) => Promise<number | null> = () => Promise.resolve(null),
   ): Reflector {
     const shared = this.shared(resource);
     const complete = once(required, () => {

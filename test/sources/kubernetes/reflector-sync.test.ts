@@ -258,6 +258,42 @@ t.test('ServiceCIDRs that no server answered for are requested again soon', asyn
   await world.running.stop();
 });
 
+for (const [code, reason] of [
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
+] as const)
+  t.test(`ServiceCIDRs that were refused by ${code} with the Node are requested again soon after it`, async (t) => {
+    const world = new FakeWorld();
+    const refusal = { code, reason, message: 'not yet' };
+    (await world.request('servicecidrs', 1)).fail(refusal);
+    (await world.request('nodes', 1)).fail(refusal);
+    await world.advance(1000);
+    (await world.request('servicecidrs', 2)).fail(refusal);
+    // The credentials are accepted from here on.
+    const watch = await world.request('nodes', 2);
+    t.ok(Number(watch.query['timeoutSeconds']) <= 2, `a watch of ${watch.query['timeoutSeconds'] ?? ''} s`);
+    watch.open().bookmark(NODE_TYPE, '10', true).end();
+    await world.advance(2000);
+    const cidr = at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2);
+    (await world.request('servicecidrs', 3)).list('ServiceCIDR', '5', [cidr]);
+    t.ok(Number((await world.request('nodes', 3)).query['timeoutSeconds']) >= 300, 'then as ever');
+    t.match(world.status('servicecidrs'), { synced: true, trouble: null });
+    await world.running.stop();
+  });
+
+t.test('ServiceCIDRs alone that are refused do not shorten watches of the Node', async (t) => {
+  const world = new FakeWorld();
+  const refusal = { code: 403, reason: 'Forbidden', message: 'no' };
+  (await world.request('servicecidrs', 1)).fail(refusal);
+  const watch = await world.request('nodes', 1);
+  t.ok(Number(watch.query['timeoutSeconds']) >= 300);
+  watch.open().bookmark(NODE_TYPE, '10', true).end();
+  await world.advance(2000);
+  (await world.request('servicecidrs', 2)).fail(refusal);
+  t.ok(Number((await world.request('nodes', 2)).query['timeoutSeconds']) >= 300);
+  await world.running.stop();
+});
+
 t.test('a server without ServiceCIDRs is accepted', async (t) => {
   const world = new FakeWorld();
   (await world.request('servicecidrs', 1)).fail({ code: 404, reason: 'NotFound', message: 'no such resource' });

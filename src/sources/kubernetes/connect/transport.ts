@@ -5,9 +5,8 @@ import { goPlatform } from '../../../base/platform.js';
 import { readTextWithin } from '../../../base/read-text.js';
 import { trimEnd } from '../../../base/text.js';
 import type { SourceTracing } from '../../../base/tracing.js';
-import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
+import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access, type Egress } from '../auth/access.js';
 import { Credentials, systemDependencies, type CredentialsDependencies, type Identity } from '../auth/credentials.js';
-import type { Egress } from '../auth/access.js';
 import { Tunnel } from '../auth/egress.js';
 import type { ExecObserver } from '../auth/exec-plugin.js';
 import type { TlsClient } from '../auth/tls-trust.js';
@@ -92,7 +91,7 @@ export async function connectToApi(options: ConnectionOptions): Promise<ApiConne
   const proxy = way?.type === 'tunnel' ? new Tunnel(way, dependencies) : way;
   if (proxy instanceof Tunnel) await proxy.check();
   const proxyName = proxy instanceof Tunnel ? proxy.access.name : (proxy?.host ?? null);
-  log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: proxyName });
+  log.info(0, 'API server', { server: access.server.href, from: access.origin, proxy: proxyName });
   options.observer?.transportCreated();
   return new HttpConnection(access, proxy, credentials, options, dependencies);
 }

@@ -26,7 +26,7 @@ interface ReflectorOptions {
   /** Unknown state is requested again after this time, in milliseconds. */
   readonly configSyncPeriodMs: number;
   /** Done before each request, on the same connection; must not reject. Answers in how many milliseconds it has to be done again; null: whenever it is. */
-  readonly before: (signal: AbortSignal) => Promise<number | null>;
+  readonly before: (signal: AbortSignal, isFailing: boolean) => Promise<number | null>;
   /** Called after the first attempt, however it ended, and when it was the first sync. */
   readonly settled: (synced: boolean) => void;
 }
@@ -144,7 +144,7 @@ export class Reflector implements StreamListener {
   /** One request, and what comes of it. Returns how long to wait before the next, in milliseconds. Never rejects. */
   private async turn(): Promise<number> {
     const { clock } = this.options.dependencies;
-    const againMs = await this.options.before(this.stopper.signal);
+    const againMs = await this.options.before(this.stopper.signal, this.trouble.present !== null);
     this.mostSeconds = againMs === null ? Infinity : Math.max(1, Math.ceil(againMs / 1000));
     this.turnAt = clock.now();
     try {

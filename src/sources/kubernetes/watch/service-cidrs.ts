@@ -12,6 +12,8 @@ import { Trouble } from './trouble.js';
 
 /** Failures after which a server may soon answer. */
 const PASSING: ReadonlySet<FailureKind> = new Set<FailureKind>(['throttled', 'unavailable', 'silent', 'truncated']);
+/** Failures of these credentials: if the Node cannot be read either, they will soon be mended; otherwise only ServiceCIDRs are refused, perhaps for ever. */
+const REFUSED: ReadonlySet<FailureKind> = new Set<FailureKind>(['unauthorized', 'forbidden']);
 
 interface ServiceCIDRListOptions {
   readonly exchanger: Exchanger;
@@ -36,6 +38,8 @@ export class ServiceCIDRList {
   private absent = false;
   /** Nothing was ever listed, and the last attempt failed for a reason that passes. */
   private unanswered = false;
+  /** Nothing was ever listed, and the credentials were refused at the last attempt. */
+  private refused = false;
   private lists = 0;
   private lastListAt: number | null = null;
   private completed = false;
@@ -50,10 +54,13 @@ export class ServiceCIDRList {
   /**
    * Lists when it is time to. Never rejects: what is known stays, and readiness does not wait for more than the first attempt. Answers after how many
    * milliseconds it wants to be called again, where nothing is known for want of an answer; null: whenever it is.
+   *
+   * @param isNodeFailing the last request for the Node failed.
    */
-  async refresh(signal: AbortSignal): Promise<number | null> {
+  async refresh(signal: AbortSignal, isNodeFailing: boolean): Promise<number | null> {
     const { clock } = this.options.dependencies;
     if (clock.now() >= this.nextAt) await this.attempt(signal);
+    if (this.refused && isNodeFailing) this.unanswered = true;
     return this.unanswered ? Math.max(0, this.nextAt - clock.now()) : null;
   }
 
@@ -97,6 +104,7 @@ export class ServiceCIDRList {
     this.lists++;
     this.synced = true;
     this.unanswered = false;
+    this.refused = false;
     this.absent = false;
     this.lastListAt = this.options.dependencies.clock.now();
     this.trouble.over();
@@ -106,6 +114,7 @@ export class ServiceCIDRList {
     const { dependencies, configSyncPeriodMs, log } = this.options;
     const failure = failureOf(error);
     this.unanswered = !this.synced && PASSING.has(failure.kind);
+    this.refused = !this.synced && REFUSED.has(failure.kind);
     if (failure.kind === 'missing' && !this.synced) {
       if (!this.absent) log.info(2, 'The API server has no ServiceCIDRs');
       this.absent = true;
