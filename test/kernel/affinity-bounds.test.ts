@@ -2,6 +2,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { projectFile } from '../support/lab/agent.js';
+import { inFull } from '../support/extent.js';
 import { endpoint, eventually, type Lab } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
@@ -26,7 +27,7 @@ async function elementCount(lab: Lab, map: string): Promise<number> {
   return listed.stdout.match(/expires/g)?.length ?? 0;
 }
 
-t.test('a crowd of clients of one Service moves no client of another', onlyNftables, async (t) => {
+t.test('a crowd of clients of one Service moves no client of another', { ...onlyNftables, ...inFull }, async (t) => {
   const lab = await laboratory(t);
   const crowded = dualStack('crowded', {
     number: 42,

@@ -1,6 +1,6 @@
 // Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
 import t from 'tap';
-import { underEmulation } from '../support/extent.js';
+import { inFull, underEmulation } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -87,7 +87,7 @@ t.test('clients whose endpoint is removed move at once, others keep theirs', asy
   t.same(after, expected, 'no client moves when endpoints are added');
 });
 
-t.test('affinity: removal of an endpoint under traffic', async (t) => {
+t.test('affinity: removal of an endpoint under traffic', inFull, async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   // No pod that is an endpoint: a client that is remembered as its own endpoint has no way out of hairpin while that one is removed.
@@ -157,7 +157,7 @@ t.test('affinity: expiry and refresh', async (t) => {
   });
 });
 
-t.test('affinity is switched off, on, and to another timeout', async (t) => {
+t.test('affinity is switched off, on, and to another timeout', inFull, async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
@@ -238,53 +238,57 @@ const POLICIES = [
 const KINDS = ['LoadBalancer', 'NodePort'] as const;
 const INSIDE: readonly string[] = ['pod-b', 'node'];
 
-t.test('a client keeps its endpoint across frontends with different endpoint lists', whereShared, async (t) => {
-  const lab = await laboratory(t);
-  const services = POLICIES.flatMap((policies) => KINDS.map((type) => ({ policies, type })));
-  const named = (index: number): { readonly number: number; readonly nodePort: number } => ({
-    number: 50 + index,
-    nodePort: 30_050 + index,
-  });
-  const objects = services.flatMap(({ policies, type }, index) => {
-    const { number, nodePort } = named(index);
-    const alike = { ...policies, type, number, affinitySeconds: LONG, endpoints: PODS };
-    const addresses = type === 'LoadBalancer' ? { loadBalancers: [number], externals: [number] } : {};
-    return dualStack(`lists-${index}`, { ...alike, ...addresses, ports: [{ port: 80, nodePort }] });
-  });
-  await Proxy.start(t, lab, { objects });
-  const clients = [...CLIENTS.map(({ from }) => from), 'remote-node'];
-  let kept = 0;
-  let moved = 0;
-  for (const [index, { policies, type }] of services.entries()) {
-    const { number, nodePort } = named(index);
-    for (const [turn, from] of clients.entries()) {
-      for (const view of FAMILY_VIEWS) {
-        const internal = { to: endpoint(view.clusterIP(number), 80), local: 'internalTrafficPolicy' in policies };
-        const local = 'externalTrafficPolicy' in policies && !INSIDE.includes(from);
-        const addresses = type === 'LoadBalancer' ? [view.loadBalancerIP(number), view.externalIP(number)] : [];
-        const targets = [...addresses.map((address) => endpoint(address, 80)), view.nodePort(nodePort)];
-        const external = targets.map((to) => ({ to, local }));
-        // Some come by the cluster IP first, some last.
-        const way = (turn + FAMILY_VIEWS.indexOf(view)) % 2 === 0 ? [internal, ...external] : [...external, internal];
-        const known = new Set<string>();
-        for (const { to, local } of [...way, ...way.slice(0, 1)]) {
-          const name = await theOne(lab, { from, to }, 3);
-          const title = `${JSON.stringify(policies)} ${type}: ${from} at ${to}, known to ${[...known].join()}`;
-          const may = [...known].filter((pod) => !local || pod.startsWith('pod-'));
-          if (may.length > 0) t.ok(may.includes(name), `${title}, stays: ${name}`);
-          else t.match(name, local ? /^pod-[abc]$/ : /^(pod|remote)-[abc]$/, title);
-          if (may.length > 0) kept++;
-          else if (known.size > 0) moved++;
-          known.add(name);
+t.test(
+  'a client keeps its endpoint across frontends with different endpoint lists',
+  { ...whereShared, ...inFull },
+  async (t) => {
+    const lab = await laboratory(t);
+    const services = POLICIES.flatMap((policies) => KINDS.map((type) => ({ policies, type })));
+    const named = (index: number): { readonly number: number; readonly nodePort: number } => ({
+      number: 50 + index,
+      nodePort: 30_050 + index,
+    });
+    const objects = services.flatMap(({ policies, type }, index) => {
+      const { number, nodePort } = named(index);
+      const alike = { ...policies, type, number, affinitySeconds: LONG, endpoints: PODS };
+      const addresses = type === 'LoadBalancer' ? { loadBalancers: [number], externals: [number] } : {};
+      return dualStack(`lists-${index}`, { ...alike, ...addresses, ports: [{ port: 80, nodePort }] });
+    });
+    await Proxy.start(t, lab, { objects });
+    const clients = [...CLIENTS.map(({ from }) => from), 'remote-node'];
+    let kept = 0;
+    let moved = 0;
+    for (const [index, { policies, type }] of services.entries()) {
+      const { number, nodePort } = named(index);
+      for (const [turn, from] of clients.entries()) {
+        for (const view of FAMILY_VIEWS) {
+          const internal = { to: endpoint(view.clusterIP(number), 80), local: 'internalTrafficPolicy' in policies };
+          const local = 'externalTrafficPolicy' in policies && !INSIDE.includes(from);
+          const addresses = type === 'LoadBalancer' ? [view.loadBalancerIP(number), view.externalIP(number)] : [];
+          const targets = [...addresses.map((address) => endpoint(address, 80)), view.nodePort(nodePort)];
+          const external = targets.map((to) => ({ to, local }));
+          // Some come by the cluster IP first, some last.
+          const way = (turn + FAMILY_VIEWS.indexOf(view)) % 2 === 0 ? [internal, ...external] : [...external, internal];
+          const known = new Set<string>();
+          for (const { to, local } of [...way, ...way.slice(0, 1)]) {
+            const name = await theOne(lab, { from, to }, 3);
+            const title = `${JSON.stringify(policies)} ${type}: ${from} at ${to}, known to ${[...known].join()}`;
+            const may = [...known].filter((pod) => !local || pod.startsWith('pod-'));
+            if (may.length > 0) t.ok(may.includes(name), `${title}, stays: ${name}`);
+            else t.match(name, local ? /^pod-[abc]$/ : /^(pod|remote)-[abc]$/, title);
+            if (may.length > 0) kept++;
+            else if (known.size > 0) moved++;
+            known.add(name);
+          }
         }
       }
     }
-  }
-  t.ok(kept > moved && moved > 0, 'some were at an endpoint that the next frontend did not have');
-  if (labMode() !== 'nftables') return;
-  const rules = /ip6 daddr \. th dport \. .* != @sticky-local-endpoints jump remember-clients-3600-/;
-  t.match(await lab.ruleset(), rules, 'nft lists it');
-});
+    t.ok(kept > moved && moved > 0, 'some were at an endpoint that the next frontend did not have');
+    if (labMode() !== 'nftables') return;
+    const rules = /ip6 daddr \. th dport \. .* != @sticky-local-endpoints jump remember-clients-3600-/;
+    t.match(await lab.ruleset(), rules, 'nft lists it');
+  },
+);
 
 t.test('SV-23: an affinity endpoint in one list only is kept for that list', whereShared, async (t) => {
   const lab = await laboratory(t);

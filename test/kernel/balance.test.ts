@@ -1,7 +1,7 @@
 // How connections are shared among endpoints: weights and hashing by tables of slots (docs/balancing.md).
 // needs: nft, conntrack, iptables
 import t from 'tap';
-import { usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Connection, type Outcome } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import { endpointSlice, node, type Manifest } from '../support/lab/objects.js';
@@ -225,44 +225,56 @@ for (const { counts, same, stays } of [
   { counts: { a: 1, b: 2, c: 7 }, same: 3.33, stays: 0.63 },
   { counts: { a: 4, b: 3, c: 3 }, same: 1.11, stays: 0.93 },
 ])
-  t.test(`zone spill-over for clients in three zones with ${Object.values(counts).join(', ')} endpoints`, async (t) => {
-    const lab = await Lab.start(t);
-    const slices = await zonedEndpoints(lab, counts);
-    const [service, preferring] = [{ 'pointsman.dev/zone': 'spill' }, {}].map((annotations) =>
-      dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: [], annotations }),
-    );
-    const addresses = FAMILY_VIEWS.map((view) => view.address('node'));
-    const inZone = (zone: string): Manifest => node(NODE_NAME, { addresses, zone });
-    const spilling = [...(service ?? []), ...slices];
-    const proxy = await Proxy.start(t, lab, { node: inZone('a'), objects: spilling });
-    const connections = enough(600, 10_000);
-    /** What every endpoint gets and what stays, when clients of each zone connect as often. */
-    const load = async (view: FamilyView, objects: readonly Manifest[]): Promise<readonly [number, number]> => {
-      const all = new Map<string, number>();
-      let kept = 0;
-      for (const zone of Object.keys(counts)) {
-        proxy.replaceNode(inZone(zone));
-        await proxy.apply(objects);
-        const outcomes = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, connections));
-        for (const [name, count] of outcomes) {
-          all.set(name, (all.get(name) ?? 0) + count);
-          if (name.startsWith(`${zone}-`)) kept += count;
+  t.test(
+    `zone spill-over for clients in three zones with ${Object.values(counts).join(', ')} endpoints`,
+    inFull,
+    async (t) => {
+      const lab = await Lab.start(t);
+      const slices = await zonedEndpoints(lab, counts);
+      const [service, preferring] = [{ 'pointsman.dev/zone': 'spill' }, {}].map((annotations) =>
+        dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: [], annotations }),
+      );
+      const addresses = FAMILY_VIEWS.map((view) => view.address('node'));
+      const inZone = (zone: string): Manifest => node(NODE_NAME, { addresses, zone });
+      const spilling = [...(service ?? []), ...slices];
+      const proxy = await Proxy.start(t, lab, { node: inZone('a'), objects: spilling });
+      const connections = enough(600, 10_000);
+      /** What every endpoint gets and what stays, when clients of each zone connect as often. */
+      const load = async (view: FamilyView, objects: readonly Manifest[]): Promise<readonly [number, number]> => {
+        const all = new Map<string, number>();
+        let kept = 0;
+        for (const zone of Object.keys(counts)) {
+          proxy.replaceNode(inZone(zone));
+          await proxy.apply(objects);
+          const outcomes = counted(
+            await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, connections),
+          );
+          for (const [name, count] of outcomes) {
+            all.set(name, (all.get(name) ?? 0) + count);
+            if (name.startsWith(`${zone}-`)) kept += count;
+          }
         }
+        t.equal(all.size, 10, [...all.keys()].join());
+        return [(Math.max(...all.values()) * 10) / (3 * connections), kept / (3 * connections)];
+      };
+      for (const view of FAMILY_VIEWS) {
+        const [hottest, kept] = await load(view, spilling);
+        // The hottest of ten by chance, six standard deviations, and slots: each endpoint has whole ones.
+        const chance = 6 * Math.sqrt(0.9 / (0.1 * 3 * connections));
+        t.ok(
+          hottest < 1.05 + chance,
+          `${view.family}: the hottest endpoint has ${hottest.toFixed(2)} of its fair load`,
+        );
+        t.ok(
+          Math.abs(kept - stays) < 0.01 + 3 / Math.sqrt(3 * connections),
+          `${view.family}: ${kept} stay of ${stays}`,
+        );
       }
-      t.equal(all.size, 10, [...all.keys()].join());
-      return [(Math.max(...all.values()) * 10) / (3 * connections), kept / (3 * connections)];
-    };
-    for (const view of FAMILY_VIEWS) {
-      const [hottest, kept] = await load(view, spilling);
-      // The hottest of ten by chance, six standard deviations, and slots: each endpoint has whole ones.
-      const chance = 6 * Math.sqrt(0.9 / (0.1 * 3 * connections));
-      t.ok(hottest < 1.05 + chance, `${view.family}: the hottest endpoint has ${hottest.toFixed(2)} of its fair load`);
-      t.ok(Math.abs(kept - stays) < 0.01 + 3 / Math.sqrt(3 * connections), `${view.family}: ${kept} stay of ${stays}`);
-    }
-    const [hottest, kept] = await load(IPV4, [...(preferring ?? []), ...slices]);
-    t.ok(Math.abs(hottest - same) < 0.6, `by hints alone ${hottest.toFixed(2)} of ${same}`);
-    t.equal(kept, 1);
-  });
+      const [hottest, kept] = await load(IPV4, [...(preferring ?? []), ...slices]);
+      t.ok(Math.abs(hottest - same) < 0.6, `by hints alone ${hottest.toFixed(2)} of ${same}`);
+      t.equal(kept, 1);
+    },
+  );
 
 t.test('an endpoint that becomes ready gets its connections gradually', async (t) => {
   const lab = await Lab.start(t);

@@ -2,6 +2,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { inFull } from '../support/extent.js';
 import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
@@ -123,11 +124,16 @@ function damages(ruleset: string): readonly (readonly [title: string, ...command
   ];
 }
 
-for (const [how, config, env] of [
-  ['at once, as the kernel tells', NO_PERIODIC_CHECK, {}],
-  ['by the periodic audit where the kernel does not tell', PERIODIC_CHECK, faulty({ refuse: { nftWatch: 'EPERM' } })],
+for (const [how, config, env, extent] of [
+  ['at once, as the kernel tells', NO_PERIODIC_CHECK, {}, {}],
+  [
+    'by the periodic audit where the kernel does not tell',
+    PERIODIC_CHECK,
+    faulty({ refuse: { nftWatch: 'EPERM' } }),
+    inFull,
+  ],
 ] as const) {
-  t.test(`a damaged table is repaired ${how}`, async (t) => {
+  t.test(`a damaged table is repaired ${how}`, extent, async (t) => {
     const lab = await laboratory(t);
     const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config, env });
     const whole = withoutClients(await lab.ruleset());

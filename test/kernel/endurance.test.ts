@@ -11,7 +11,7 @@ import { faulty } from '../support/lab/kernel-faults.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { SeededRandom } from '../support/random.js';
 
-const SECONDS = Number(process.env['POINTSMAN_ENDURANCE_SECONDS'] ?? usually(15, 60));
+const SECONDS = Number(process.env['POINTSMAN_ENDURANCE_SECONDS'] ?? usually(8, 60));
 const SEED = Number(process.env['POINTSMAN_ENDURANCE_SEED'] ?? Date.now() % 1_000_000);
 const FAULT_RATE = 0.05;
 /** With faults a write may take several attempts, on a busy machine. */

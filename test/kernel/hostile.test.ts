@@ -2,6 +2,7 @@
 // out is in the status, in the log, and reported by an event.
 import { readFile, rm } from 'node:fs/promises';
 import t, { type Test } from 'tap';
+import { usually } from '../support/extent.js';
 import { crowdAround } from '../support/crowded-addresses.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
@@ -128,6 +129,8 @@ interface Row {
   readonly event: readonly [reason: string, service: string] | null;
   /** Paths of the metrics address that are asked meanwhile. */
   readonly asked?: readonly string[];
+  /** `npm test` has another row of its kind. */
+  readonly inFull?: true;
   /** Another Service that works all the same. */
   readonly works?: { readonly to: string; readonly answers: string };
 }
@@ -143,6 +146,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'a Service of 96 kB',
+    inFull: true,
     objects: [hostile('a', 61, 700, 1500)],
     reported: /^over a limit: IPv4 default\/a: 1040700 of/,
     event: ['TooManyFrontends', 'a'],
@@ -155,6 +159,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'a Service of 346 kB',
+    inFull: true,
     objects: [hostile('c', 61, 3000, 6000)],
     reported: /^over a limit: IPv4 default\/c/,
     event: ['TooManyFrontends', 'c'],
@@ -178,6 +183,7 @@ const ROWS: readonly Row[] = [
     : [
         {
           name: 'five Services at the limit together',
+          inFull: true as const,
           objects: atTheLimit(5),
           reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
           event: ['TooManyFrontends', 'limit-0'] as const,
@@ -188,6 +194,7 @@ const ROWS: readonly Row[] = [
     ? [
         {
           name: 'twenty Services at the limit together',
+          inFull: true as const,
           objects: atTheLimit(20),
           reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
           event: ['TooManyFrontends', 'limit-0'] as const,
@@ -403,7 +410,11 @@ t.test('hostile Services are served within bounds', async (t) => {
   await proxy.write([]);
   await proxy.restart();
   const before = await heapBytes(lab, proxy);
-  for (const row of ROWS) await t.test(row.name, (t) => check(t, { lab, plane, proxy }, row));
+  for (const row of usually(
+    ROWS.filter((row) => row.inFull !== true),
+    ROWS,
+  ))
+    await t.test(row.name, (t) => check(t, { lab, plane, proxy }, row));
   const after = await heapBytes(lab, proxy);
   t.ok(after - before < MOST_KEPT_BYTES, `memory comes back: ${after} bytes of heap, ${before} before`);
 });

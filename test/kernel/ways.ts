@@ -10,6 +10,9 @@ export const WAYS: readonly { readonly from: string; readonly to: (view: FamilyV
   { from: 'client', to: (view) => view.nodePort(30080) },
 ];
 
+/** One from a pod, one from outside. */
+export const SOME_WAYS = WAYS.filter((_, index) => index % 2 === 0);
+
 export function web(endpoints: DualStackOptions['endpoints'], options: Partial<DualStackOptions> = {}): Manifest[] {
   return dualStack('web', {
     type: 'LoadBalancer',

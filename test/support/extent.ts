@@ -6,6 +6,9 @@ export function usually<Some, All>(some: Some, all: All): Some | All {
   return process.env[EXTENT_VARIABLE] === 'usual' ? some : all;
 }
 
+/** Options of a test whose behaviour another one shows in `npm test` too: it runs in `npm run test:all`. */
+export const inFull = usually({ skip: 'npm run test:all has it' }, {});
+
 /** How many rounds of made-up input run: a fifth of them in `npm test`. They are the first ones, as seeds are fixed. */
 export function rounds(all: number): number {
   return usually(Math.ceil(all / 5), all);
