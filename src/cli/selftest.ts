@@ -1,9 +1,10 @@
+import { once } from 'node:events';
 import { closeSync } from 'node:fs';
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { printEndpoint } from '../base/endpoint-list.js';
-import { familyOf, parseAddress, type Family, type IPAddress } from '../base/ip.js';
+import { familyOf, isLoopback, parseAddress, type Family, type IPAddress } from '../base/ip.js';
 import type { LoadedConfig } from '../config/load.js';
 import type { Machine } from '../control/mode.js';
 import type { ProbeAddon } from '../native/contract.js';
@@ -16,6 +17,7 @@ import {
   SELFTEST_TARGET_PORT,
   selftestAddresses,
   type SelftestAddresses,
+  type SelftestEndpoint,
   type SelftestScene,
 } from '../control/selftest-scene.js';
 import { EXPLAIN_PAGE, SELFTEST_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
@@ -23,6 +25,7 @@ import type { ServiceDetail } from '../serve/service-answers.js';
 import { ask, hold } from './ask.js';
 import { AskError } from './ask-error.js';
 import { printSelftest, type SelftestRow } from './print-selftest.js';
+import { agreesWith, isLost, outcomeOf, reasonsOf } from './selftest-outcome.js';
 import { findService, readAnswer } from './services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'selftest' }>;
@@ -147,8 +150,13 @@ class Selftest {
 
   /** A Service that the process serves for as long as we are connected, and a server behind it. */
   private async ownTrials(client: Client | null, addresses: readonly SelftestAddresses[]): Promise<readonly Trial[]> {
-    const server = await this.openSpace(`pms${process.pid}`, addresses, 'server', 'a Service of the test itself');
-    if (client === null || server === null) return [];
+    const server = await this.openSpace(
+      `pms${process.pid}`,
+      addresses,
+      'server',
+      'packets to an endpoint outside this node',
+    );
+    if (client === null || server === null) return this.nodeTrials(addresses);
     for (const {
       family,
       server: { inside },
@@ -176,9 +184,39 @@ class Selftest {
     });
   }
 
-  /** Tells each client by which address it is seen. */
-  private async serve(space: number, address: IPAddress, family: Family): Promise<void> {
-    const at = { address: packed(address, family), port: SELFTEST_TARGET_PORT };
+  /** The same without a network namespace: the server has an address of this node, as a pod in the node's network has. */
+  private async nodeTrials(addresses: readonly SelftestAddresses[]): Promise<readonly Trial[]> {
+    const endpoints: SelftestEndpoint[] = [];
+    for (const { family } of addresses) {
+      const address = this.localAddresses().find(
+        (each) => familyOf(each) === family && !isLoopback(each) && !each.startsWith('fe80:'),
+      );
+      if (address === undefined) this.skip(`a Service of ${family}`, 'this node has no address of it');
+      else endpoints.push({ family, address, ports: await this.serve(null, address, family) });
+    }
+    if (endpoints.length === 0) return [];
+    const query = new URLSearchParams({ block: String(this.block) });
+    for (const { address, ports } of endpoints) query.append('endpoint', [address, ports.TCP, ports.UDP].join());
+    const held = await hold(this.asked.config.statusSocket, `${SELFTEST_PAGE}?${query.toString()}`);
+    this.ends.push(held.release);
+    const served = addresses.filter(({ family }) => endpoints.some((each) => each.family === family));
+    await this.programmed(this.node, served);
+    const trials = (what: string, address: IPAddress, portOf: (protocol: Tested) => number): readonly Trial[] =>
+      (['TCP', 'UDP'] as const).map((protocol) => {
+        const isExplained = what !== 'endpoint';
+        return { what, client: this.node, protocol, address, port: portOf(protocol), isOwn: true, isExplained };
+      });
+    return [
+      ...endpoints.flatMap(({ address, ports }) => trials('endpoint', address, (protocol) => ports[protocol])),
+      ...served.flatMap(({ clusterIP, loadBalancer }) => [
+        ...trials('cluster IP', clusterIP, () => SELFTEST_PORT),
+        ...trials('load balancer address', loadBalancer, () => SELFTEST_PORT),
+      ]),
+    ];
+  }
+
+  /** Tells each client by which address it is seen. @param space null: this node's own network, on any port. */
+  private async serve(space: number | null, address: IPAddress, family: Family): Promise<SelftestEndpoint['ports']> {
     const server = createServer((socket) => {
       socket.on('error', () => undefined).end(socket.remoteAddress ?? '');
     });
@@ -186,12 +224,20 @@ class Selftest {
     datagrams.on('message', (_, { address: seen, port }) => {
       datagrams.send(seen, port, seen);
     });
-    server.unref().listen({ fd: await this.probe.probeListen(space, { protocol: 'TCP', ...at }) });
-    datagrams.unref().bind({ fd: await this.probe.probeListen(space, { protocol: 'UDP', ...at }) });
+    const listening = Promise.all([once(server, 'listening'), once(datagrams, 'listening')]);
+    const at = { address: packed(address, family), port: SELFTEST_TARGET_PORT };
+    const open = async (protocol: Tested): Promise<{ readonly fd: number } | null> =>
+      space === null ? null : { fd: await this.probe.probeListen(space, { protocol, ...at }) };
+    server.unref().listen((await open('TCP')) ?? { host: address, port: 0 });
+    datagrams.unref().bind((await open('UDP')) ?? { address });
     this.ends.push(() => {
       server.close();
       datagrams.close();
     });
+    await listening;
+    const bound = server.address();
+    if (bound === null || typeof bound === 'string') throw new TypeError('no port');
+    return { TCP: bound.port, UDP: datagrams.address().port };
   }
 
   /** Resolves once the kernel holds the Service of the test. */
@@ -266,7 +312,7 @@ class Selftest {
     const row = { what, from: client.name, to, protocol, source: null, milliseconds: null, agrees: null };
     const explained = isExplained ? await this.explain(client, family, to, protocol) : null;
     if (typeof explained === 'string') return { ...row, result: 'skipped', text: explained };
-    if (explained !== null && isLost(explained, client, nodeName)) {
+    if (explained !== null && client.space !== null && isLost(explained, nodeName)) {
       const text = 'an answer from another node would not find its way: the source is kept';
       return { ...row, result: 'skipped', text };
     }
@@ -323,50 +369,4 @@ class Selftest {
   private async read(page: string): Promise<unknown> {
     return JSON.parse((await ask(this.asked.config.statusSocket, page)).text) as unknown;
   }
-}
-
-/** Whether answers of endpoints elsewhere go to an address that only this node knows. */
-function isLost({ verdict, endpoints }: ExplainedPacket, { space }: Client, nodeName: string): boolean {
-  if (space === null || verdict.type !== 'forward' || verdict.masquerade) return false;
-  return verdict.endpoints.some((used) => endpoints.find(({ endpoint }) => endpoint === used)?.node !== nodeName);
-}
-
-/** Whether what happened is what was said. */
-function agreesWith({ verdict }: ExplainedPacket, error: string | null): boolean {
-  switch (verdict.type) {
-    case 'forward':
-      return error === null;
-    case 'reject':
-      return error !== null && error !== 'ETIMEDOUT';
-    case 'drop':
-      return error === 'ETIMEDOUT';
-    case 'none':
-      return true;
-  }
-}
-
-/** What `explain` has against it. */
-function reasonsOf({ verdict, kernel, observations }: ExplainedPacket): readonly string[] {
-  return [
-    verdict.type === 'forward' ? '' : `explain: ${verdict.type}${'because' in verdict ? `, ${verdict.because}` : ''}`,
-    kernel.agrees === false ? 'explain: the kernel differs from the plan' : '',
-    ...observations.filter(({ severity }) => severity === 'warning').map(({ text, remedy }) => `${text} (${remedy})`),
-  ];
-}
-
-const ERRORS: Readonly<Record<string, string>> = {
-  ETIMEDOUT: 'nothing came back',
-  ECONNREFUSED: 'refused',
-  EHOSTUNREACH: 'no route to the host, by an ICMP message or this node',
-  ENETUNREACH: 'no route',
-};
-
-function outcomeOf(
-  error: string | null,
-  isGood: boolean,
-  why: string,
-): { readonly result: 'passed' | 'failed'; readonly text: string } {
-  const outcome = error === null ? 'answered' : (ERRORS[error] ?? error);
-  if (error === null && isGood) return { result: 'passed', text: outcome };
-  return { result: 'failed', text: why === '' ? outcome : `${outcome}; ${why}` };
 }

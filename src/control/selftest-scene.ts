@@ -25,6 +25,13 @@ export interface SelftestAddresses {
   readonly loadBalancer: IPAddress;
 }
 
+/** Who answers for the Service of a test. */
+export interface SelftestEndpoint {
+  readonly family: Family;
+  readonly address: IPAddress;
+  readonly ports: { readonly TCP: number; readonly UDP: number };
+}
+
 /** What a process is asked to serve for a test. */
 export interface SelftestScene {
   /** `namespace/name`. */
@@ -66,10 +73,16 @@ function canonical(text: string): IPAddress {
   return address;
 }
 
-/** A Service with every kind of address, whose only endpoint is the test's own server. */
+/** The test's own server, behind a wire of its own. */
+export function selftestEndpoint({ family, server }: SelftestAddresses): SelftestEndpoint {
+  return { family, address: server.inside, ports: { TCP: SELFTEST_TARGET_PORT, UDP: SELFTEST_TARGET_PORT } };
+}
+
+/** A Service with every kind of address, whose only endpoint of each family is the test's own server. */
 export function selftestRows(
   name: string,
   addresses: readonly SelftestAddresses[],
+  endpoints: readonly SelftestEndpoint[],
   nodePort: number,
   nodeName: string,
 ): readonly Row[] {
@@ -95,7 +108,7 @@ export function selftestRows(
     endingConnections: null,
     ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: SELFTEST_PORT, nodePort })),
   };
-  return [service, ...addresses.map((each) => sliceOf(name, each, nodeName))];
+  return [service, ...endpoints.map((each) => sliceOf(name, each, nodeName))];
 }
 
 const PORTS = [
@@ -103,7 +116,7 @@ const PORTS = [
   ['udp', 'UDP'],
 ] as const;
 
-function sliceOf(name: string, { family, server }: SelftestAddresses, nodeName: string): EndpointSliceRow {
+function sliceOf(name: string, { family, address, ports }: SelftestEndpoint, nodeName: string): EndpointSliceRow {
   return {
     kind: 'EndpointSlice',
     namespace: SELFTEST_NAMESPACE,
@@ -111,9 +124,9 @@ function sliceOf(name: string, { family, server }: SelftestAddresses, nodeName: 
     serviceName: name,
     family,
     lastChangeTriggerTime: null,
-    ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: SELFTEST_TARGET_PORT })),
+    ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: ports[protocol] })),
     count: 1,
-    addresses: String.fromCharCode(...packed(server.inside, family)),
+    addresses: String.fromCharCode(...packed(address, family)),
     conditions: Uint8Array.of(READY | SERVING),
     nodeNames: [nodeName],
     zoneHints: null,

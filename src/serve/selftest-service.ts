@@ -1,12 +1,14 @@
 import { Readable } from 'node:stream';
-import { isLoopback, familyOf, prefixContains, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { isLoopback, familyOf, parseAddress, prefixContains, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { frontendKey } from '../plan/frontend-key.js';
 import type { FamilyView, RunningProcess } from './running-process.js';
 import {
   SELFTEST_BLOCKS,
   SELFTEST_NAMESPACE,
   selftestAddresses,
+  selftestEndpoint,
   selftestRows,
+  type SelftestEndpoint,
   type SelftestScene,
 } from '../control/selftest-scene.js';
 import type { StatusAnswer } from './status-socket.js';
@@ -20,8 +22,14 @@ const NODE_PORTS = 2768;
 /**
  * Serves a Service of its own for a test, for as long as the one who asks stays connected: it goes with the connection, however that ends. What a killed
  * process leaves of it in the kernel goes as anything that is not in the plan.
+ *
+ * @param given addresses of this node that answer in place of the usual endpoints; only their families are served.
  */
-export function lendService(running: RunningProcess, block: number): StatusAnswer {
+export function lendService(
+  running: RunningProcess,
+  block: number,
+  given: readonly SelftestEndpoint[] = [],
+): StatusAnswer {
   const { snapshot, families, host } = running;
   if (!snapshot.ready) return problem(`the process is still reading ${running.waitingFor().join(', ')}`);
   if (!Number.isInteger(block) || block < 0 || block >= SELFTEST_BLOCKS)
@@ -31,8 +39,13 @@ export function lendService(running: RunningProcess, block: number): StatusAnswe
     return problem(`another test has the addresses of block ${block}: try again`);
   const nodePort = freeNodePort(families, block);
   if (nodePort === null) return problem('no node port is free');
-  const addresses = families.map(({ family }) => selftestAddresses(block, family));
   const local = host.localAddresses();
+  const stranger = given.find(({ address }) => !local.includes(address));
+  if (stranger !== undefined) return problem(`endpoint: ${stranger.address} is no address of this node`);
+  const addresses = families
+    .filter(({ family }) => given.length === 0 || given.some((each) => each.family === family))
+    .map(({ family }) => selftestAddresses(block, family));
+  const endpoints = given.length === 0 ? addresses.map(selftestEndpoint) : given;
   const scene: SelftestScene = {
     service: `${SELFTEST_NAMESPACE}/${name}`,
     nodePort,
@@ -44,7 +57,7 @@ export function lendService(running: RunningProcess, block: number): StatusAnswe
         ) ?? null,
     })),
   };
-  const takeBack = running.lend(selftestRows(name, addresses, nodePort, running.planned().nodeName));
+  const takeBack = running.lend(selftestRows(name, addresses, endpoints, nodePort, running.planned().nodeName));
   const stream = new Readable({
     read: () => undefined,
     destroy: (error, done) => {
@@ -56,6 +69,17 @@ export function lendService(running: RunningProcess, block: number): StatusAnswe
   const limit = setTimeout(() => stream.destroy(), LONGEST_MS).unref();
   stream.push(`${JSON.stringify(scene)}\n`);
   return { status: 200, stream };
+}
+
+/** Of `address,port of TCP,port of UDP`. A text: what is wrong with it. */
+export function readEndpoint(text: string): SelftestEndpoint | string {
+  const [host = '', ...numbers] = text.split(',');
+  const address = parseAddress(host);
+  const [TCP = NaN, UDP = NaN] = numbers.map(Number);
+  const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65_536;
+  if (address === null || !isPort(TCP) || !isPort(UDP))
+    return `endpoint: ${JSON.stringify(text.slice(0, 100))}: not an address and two ports`;
+  return { family: familyOf(address), address, ports: { TCP, UDP } };
 }
 
 function problem(text: string): StatusAnswer {

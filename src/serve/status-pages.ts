@@ -70,8 +70,12 @@ async function answerTraffic(running: RunningProcess): Promise<StatusAnswer> {
 
 async function answerSelftest(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
   // Loaded only when it is asked for.
-  const { lendService } = await import('./selftest-service.js');
-  return lendService(running, Number(query.get('block')));
+  const { lendService, readEndpoint } = await import('./selftest-service.js');
+  const given = query.getAll('endpoint').map(readEndpoint);
+  const wrong = given.find((each) => typeof each === 'string');
+  if (wrong !== undefined) return { status: 400, text: wrong };
+  const endpoints = given.filter((each) => typeof each !== 'string');
+  return lendService(running, Number(query.get('block')), endpoints);
 }
 
 async function answerExplain(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
