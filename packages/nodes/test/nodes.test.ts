@@ -440,6 +440,10 @@ t.test('bugreport collects one node, or all nodes', async (t) => {
   );
   for (const name of [...parts, 'plan.txt', 'log.txt'])
     t.match(one.files.get('pointsman/README'), new RegExp(`^one/${name}: `, 'm'), name);
+  t.match(
+    one.files.get('pointsman/README'),
+    /^Not included .*: dump\.txt and diff\.txt [^]* in the pod of the node\.$/m,
+  );
   t.match(JSON.parse(one.files.get('pointsman/one/overview.json') ?? ''), { mode: 'nftables', services: 1 });
   t.match(one.files.get('pointsman/one/metrics.txt'), /^# HELP /);
   const plan = (one.files.get('pointsman/one/plan.txt') ?? '').trimEnd().split('\n');
