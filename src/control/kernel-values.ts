@@ -36,13 +36,13 @@ export class KernelValues {
 
   constructor(private readonly options: KernelValuesOptions) {}
 
-  /** Sets what differs, and goes on looking until {@link stop}. Never rejects. */
+  /** Sets what differs, and goes on looking while there are values to look at, until {@link stop}. Never rejects. */
   async apply(): Promise<void> {
     this.cancelTimer?.();
     const run = this.running.then(() => this.check());
     this.running = run;
     await run;
-    if (this.stopped || this.running !== run) return;
+    if (this.stopped || this.running !== run || !this.isNeeded()) return;
     const { clock } = this.options;
     this.cancelTimer = clock.callAt(nextLook(clock.now(), this.intervalMs), () => void this.apply());
   }
@@ -50,6 +50,11 @@ export class KernelValues {
   stop(): void {
     this.stopped = true;
     this.cancelTimer?.();
+  }
+
+  /** Whether there is a value to look at: one that is asked for, or one that is still to be given back. */
+  private isNeeded(): boolean {
+    return this.options.values().length > 0 || this.originals.size > 0;
   }
 
   private async check(): Promise<void> {

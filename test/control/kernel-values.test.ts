@@ -162,3 +162,18 @@ t.test('a kernel value that was right at the start stays, which is logged once',
   t.same([file.content, problems()], ['45', []]);
   t.equal(log.lines.filter((line) => line.includes('stays: what it was before is not known')).length, 1);
 });
+
+t.test('without a kernel value to look at, no timer runs', async (t) => {
+  const { clock, file, wish } = setup('60');
+  await wish(null);
+  t.equal(clock.waiting, 0, 'no value is asked for');
+  await wish(30);
+  t.equal(clock.waiting, 1);
+  file.readOnly = true;
+  await wish(null);
+  t.equal(clock.waiting, 1, 'the former value is still to be restored');
+  file.readOnly = false;
+  await clock.advance(1000);
+  t.equal(file.content, '60');
+  t.equal(clock.waiting, 0);
+});
