@@ -73,8 +73,8 @@ std::optional<std::string> hook_of(const Chain& chain) {
 class TableReader {
  public:
   TableReader(netlink::Socket& socket, std::uint32_t own_ports, Family family, std::string_view table,
-              const std::optional<std::vector<std::string>>& elements)
-      : socket_(socket), own_ports_(own_ports), family_(family), table_(table), elements_(elements) {}
+              const std::optional<std::vector<std::string>>& elements, std::size_t most_rules)
+      : socket_(socket), own_ports_(own_ports), family_(family), table_(table), elements_(elements), most_rules_(most_rules) {}
 
   netlink::Result<std::optional<TableListing>> read() {
     auto before = ruleset_generation(socket_);
@@ -86,6 +86,8 @@ class TableReader {
       if (!found.ok()) return found.error();
       if (!found.value()) return std::optional<TableListing>();
       auto listed = read_all();
+      // Most of the table is still to be received, and any other request on this socket would receive it first.
+      if (!listed.ok() && listed.error().code == E2BIG) return listed.error();
       auto after = ruleset_generation(socket_);
       if (!after.ok()) return after.error();
       bool whole = after.value() == before.value();
@@ -182,12 +184,15 @@ class TableReader {
   Status read_rules() {
     std::map<std::string, ChainListing*, std::less<>> chains;
     for (ChainListing& chain : listing_.chains) chains.emplace(chain.name, &chain);
-    const auto restart = [this] {
+    std::size_t count = 0;
+    const auto restart = [this, &count] {
+      count = 0;
       for (ChainListing& chain : listing_.chains) chain.rules.clear();
     };
     const Bytes message = request(NFT_MSG_GETRULE, NLM_F_DUMP, family_, {{NFTA_RULE_TABLE, table_}});
-    return dump(message, restart, [this, &chains](const Message& answer) -> Status {
+    return dump(message, restart, [this, &chains, &count](const Message& answer) -> Status {
       if (!is_message(answer, NFT_MSG_NEWRULE)) return Done{};
+      if (++count > most_rules_) return netlink::system_error(E2BIG, "the table has too many rules");
       auto rule = read_rule(answer);
       if (!rule.ok()) return rule.error();
       if (rule.value().table != table_) return Done{};
@@ -244,6 +249,7 @@ class TableReader {
   Family family_;
   std::string_view table_;
   const std::optional<std::vector<std::string>>& elements_;
+  std::size_t most_rules_;
   TableListing listing_;
   bool dormant_ = false;
 };
@@ -311,8 +317,9 @@ class CompiledTable {
 
 netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, std::uint32_t own_ports, Family family,
                                                         std::string_view table,
-                                                        const std::optional<std::vector<std::string>>& elements) {
-  return TableReader(socket, own_ports, family, table, elements).read();
+                                                        const std::optional<std::vector<std::string>>& elements,
+                                                        std::size_t most_rules) {
+  return TableReader(socket, own_ports, family, table, elements, most_rules).read();
 }
 
 netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but) {

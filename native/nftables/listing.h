@@ -72,10 +72,12 @@ struct BaseChain {
 netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but);
 
 /// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change
-/// that others make to it meanwhile starts the listing over, a few times; what the owner of `own_ports` (see Watch) makes does not.
+/// that others make to it meanwhile starts the listing over, a few times; what the owner of `own_ports` (see Watch) makes does not. Fails with E2BIG
+/// when there are more rules than `most_rules`; the socket cannot be used any more then.
 netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, std::uint32_t own_ports, Family family,
                                                         std::string_view table,
-                                                        const std::optional<std::vector<std::string>>& elements);
+                                                        const std::optional<std::vector<std::string>>& elements,
+                                                        std::size_t most_rules = SIZE_MAX);
 
 /// Elements of some sets of the table and nothing else of it; sets that are not there are left out. What is added or deleted meanwhile may hide
 /// others, as always when the kernel lists what changes.

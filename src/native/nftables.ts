@@ -156,8 +156,14 @@ export interface NftablesAddon {
   /**
    * Lists a table; null when it does not exist. `elements`: of which sets to fetch elements; null for all. Starts over when others change the
    * table meanwhile. What this environment changes meanwhile does not count: an element that it did not touch may then be missing or twice.
+   * Rejects with E2BIG when the table has more than `mostRules` rules, without reading the rest of them.
    */
-  nftList(family: NftReadFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
+  nftList(
+    family: NftReadFamily,
+    table: string,
+    elements: readonly string[] | null,
+    mostRules?: number,
+  ): Promise<NftTableListing | null>;
   /**
    * Elements of some sets of a table, without a look at anything else in it; sets that do not exist are left out. What packets or transactions add or
    * delete meanwhile may hide others.

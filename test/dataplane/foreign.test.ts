@@ -2,6 +2,7 @@ import t from 'tap';
 import { lossesOf, lossesOfAll, type ForeignQuestion } from '../../src/dataplane/foreign/losses.js';
 import type { ForeignReading } from '../../src/dataplane/foreign/read.js';
 import type { IptablesChainListing } from '../../src/native/contract.js';
+import { KernelError } from '../support/fake-kernel/kernel-error.js';
 import { address } from '../support/rows.js';
 
 /** Chains of which each calls the next one four times: there are 4^15 ways to the last. */
@@ -49,6 +50,32 @@ t.test('chains that call each other too many times are reported once, in little 
     'chain FORWARD of legacy iptables table filter cannot be evaluated, as its chains call each other too many times',
   ]);
   t.same((await lossesOfAll(legacy('-j L0', '-j DROP'))).losses, [], 'nothing is certain');
+  t.end();
+});
+
+t.test('a table with too many rules is named, and the others are evaluated', async (t) => {
+  const { iptables, nftables } = legacy('-j DROP');
+  const asked: (number | undefined)[] = [];
+  const tooLarge: ForeignReading['nftables'] = {
+    ...nftables,
+    nftBaseChains: () =>
+      Promise.resolve([
+        {
+          family: 'ip',
+          table: 'raw',
+          chain: 'PREROUTING',
+          hook: 'type filter hook prerouting priority -300 policy accept',
+        },
+      ]),
+    nftList: (...[, , , mostRules]) => {
+      asked.push(mostRules);
+      return Promise.reject(new KernelError('E2BIG', 'nft list', { object: null, index: null, element: null }));
+    },
+  };
+  const { losses, unread } = await lossesOf({ nftables: tooLarge, iptables }, QUESTION);
+  t.same(unread, ['table ip raw has more than 20000 rules, which are not evaluated']);
+  t.equal(losses.length, 1);
+  t.same(asked, [20_000], 'the rest of the table is not read');
   t.end();
 });
 

@@ -121,6 +121,10 @@ t.test('other native functions name the wrong argument', (t) => {
     () => call('nftList', 'ip', 't', [1]),
     new TypeError('elements[0]: expected a string of 1 to 255 bytes without NUL, found 1'),
   );
+  t.throws(
+    () => call('nftList', 'ip', 't', [], 'many'),
+    new TypeError('mostRules: expected an integer from 0 to 4294967295, found "many"'),
+  );
   t.throws(() => call('nftElements', 'ip', 't'), new TypeError('sets: expected an array, found undefined'));
   t.throws(() => call('nftCompile', 4), new TypeError('family: expected "ip" or "ip6", found 4'));
   t.end();

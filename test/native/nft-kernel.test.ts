@@ -272,6 +272,22 @@ t.test('nftList() has foreign rules', async (t) => {
   t.match(chain?.rules, [/^\[unknown\(quota\) 0x[0-9a-f]+\] \[limit rate 5 .*\[lookup sreg 1 set __set0\]/]);
 });
 
+t.test('nftList() ends at a number of rules', async (t) => {
+  await fresh();
+  const rules = Array.from({ length: 5000 }, () => `add rule ip ${TABLE} x counter accept`).join('\n');
+  const { status } = spawnSync('nft', ['-f', '-'], { input: rules });
+  t.equal(status, 0);
+  const listing = await addon.nftList('ip', TABLE, []);
+  const count = (listing?.chains ?? []).reduce((sum, chain) => sum + chain.rules.length, 0);
+  t.ok(count >= 5000, `${count} rules`);
+  t.same(await addon.nftList('ip', TABLE, [], count), listing, 'so many are read');
+  const before = openSockets();
+  const tooMany = await failure(addon.nftList('ip', TABLE, [], count - 1));
+  t.equal(tooMany.errno, 'E2BIG');
+  t.ok(openSockets() <= before, 'the socket with the rest of the rules is closed');
+  t.same(await addon.nftList('ip', TABLE, [], count), listing, 'the next listing is whole');
+});
+
 t.test('listings are consistent during foreign changes', async (t) => {
   await fresh();
   // Of our own changes whoever lists knows, and they start no listing over. A worker has an addon of its own, so it is somebody else.

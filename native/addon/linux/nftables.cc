@@ -169,14 +169,18 @@ class TransactCall final : public AsyncCall {
 class ListCall final : public AsyncCall {
  public:
   ListCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Family family, std::string table,
-           std::optional<std::vector<std::string>> elements)
-      : sockets_(std::move(sockets)), family_(family), table_(std::move(table)), elements_(std::move(elements)) {}
+           std::optional<std::vector<std::string>> elements, std::size_t most_rules)
+      : sockets_(std::move(sockets)),
+        family_(family),
+        table_(std::move(table)),
+        elements_(std::move(elements)),
+        most_rules_(most_rules) {}
 
  private:
   void execute() override {
     auto socket = sockets_->take();
     if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
-    auto listed = nftables::list_table(socket.value(), sockets_->port_bits(), family_, table_, elements_);
+    auto listed = nftables::list_table(socket.value(), sockets_->port_bits(), family_, table_, elements_, most_rules_);
     if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
     sockets_->give_back(std::move(socket.value()));
     listing_ = std::move(listed.value());
@@ -194,6 +198,7 @@ class ListCall final : public AsyncCall {
   nftables::Family family_;
   std::string table_;
   std::optional<std::vector<std::string>> elements_;
+  std::size_t most_rules_;
   std::optional<nftables::TableListing> listing_;
 };
 
@@ -294,9 +299,11 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
     elements.emplace();
     for (const Argument& name : names.items()) elements->push_back(name_argument(name));
   }
+  const Argument most(info[3], "mostRules", misuse);
+  const std::size_t most_rules = most.is_undefined() ? SIZE_MAX : most.integer(0, UINT32_MAX);
   if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(
-      env, kList, std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements)));
+  return AsyncCall::start(env, kList,
+                          std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements), most_rules));
 }
 
 Napi::Value nft_elements(const Napi::CallbackInfo& info) {

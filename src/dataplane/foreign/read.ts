@@ -1,12 +1,16 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, NftablesAddon, NftBaseChain, NftSetListing } from '../../native/contract.js';
+import { isNativeError } from '../../native/errors.js';
 import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
 import { TRACE_TABLE } from '../trace/table.js';
 import { judgeIptablesRule } from './iptables-rules.js';
 import { nftJudge } from './nft-rules.js';
 import type { ForeignBase, ForeignChain, ForeignTable, Hook } from './packet.js';
 
-/** Tables with more are left alone: an explanation would take too long. */
+/**
+ * Tables with more are not read to the end. An explanation would take too long. In mode iptables our own rules are among them: the kernel took seconds of a
+ * core to list 200,000 rules of table raw, and more while they changed.
+ */
 const MOST_RULES = 20_000;
 /** Elements of so many sets of a table are read. */
 const MOST_SETS = 64;
@@ -66,10 +70,13 @@ async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
 
 /** Null: it is gone, or sleeps; a text: why it is not read. */
 async function readTable(addon: Nft, { family, table }: NftBaseChain): Promise<ForeignTable | string | null> {
-  const listing = await addon.nftList(family, table, []);
+  const listing = await addon.nftList(family, table, [], MOST_RULES).catch((error: unknown): 'too many' => {
+    if (isNativeError(error) && error.errno === 'E2BIG') return 'too many';
+    throw error;
+  });
+  if (listing === 'too many')
+    return `table ${family} ${table} has more than ${MOST_RULES} rules, which are not evaluated`;
   if (listing === null || listing.chains.some(({ hook }) => hook?.endsWith(' dormant') === true)) return null;
-  const rules = listing.chains.reduce((sum, chain) => sum + chain.rules.length, 0);
-  if (rules > MOST_RULES) return `table ${family} ${table} has ${rules} rules, which are not evaluated`;
   const asked = new Set<string>();
   for (const chain of listing.chains)
     for (const rule of chain.rules)
