@@ -43,17 +43,23 @@ export class ObservedCluster {
   /** What Services are judged by now; null: it has not all been read. */
   get current(): Cluster | null {
     if (this.missing.size > 0) return null;
-    if (this.isBehind) {
-      this.isBehind = false;
-      for (const failure of this.planned.update(this.store.snapshot, this.store.takeChanges()))
-        this.log.error(failure, 'a Service is left out');
-    }
+    this.plan();
     return this.planned;
   }
 
-  /** All of a kind has been read. */
+  /**
+   * All of a kind has been read. After the last kind all Services are planned. 10,000 of them take up to 0.2 s, and the first review would wait for that.
+   */
   listed(kind: ObservedKind): void {
     this.missing.delete(kind);
+    if (this.missing.size === 0) this.plan();
+  }
+
+  private plan(): void {
+    if (!this.isBehind) return;
+    this.isBehind = false;
+    for (const failure of this.planned.update(this.store.snapshot, this.store.takeChanges()))
+      this.log.error(failure, 'a Service is left out');
   }
 
   /** Stores an object. If it cannot be used, the last usable version stays, as on nodes. */

@@ -1,6 +1,7 @@
 // What is refused, what is warned of, and what is let through: by reviews as an API server sends them, in a cluster that is known.
 import t from 'tap';
 import { judge } from '../src/judge.js';
+import { PlannedCluster } from '../../../src/plan/planned-cluster.js';
 import { ObservedCluster, OBSERVED_KINDS } from '../src/observed-cluster.js';
 import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from '../src/policy.js';
 import { BadReview, printAnswer, readReview, type Verdict } from '../src/review.js';
@@ -49,6 +50,15 @@ function cluster(...more: readonly ApiObject[]): ObservedCluster {
 function verdict(review: ApiObject, policy: ServicePolicy = DEFAULT_POLICY, by = cluster()): Verdict {
   return judge(readReview(JSON.stringify(review)), { cluster: by.current, policy, names: by.names });
 }
+
+t.test('no review waits for the first plan of all Services', (t) => {
+  const planned = t.capture(PlannedCluster.prototype, 'update', () => []);
+  const made = cluster();
+  t.equal(planned().length, 1, 'all are planned when the last kind has been read');
+  t.ok(made.current);
+  t.same(planned(), []);
+  t.end();
+});
 
 const ALLOWED: Verdict = { refusal: null, warnings: [] };
 const NEITHER = { refusal: null, warnings: [] } as const;
