@@ -102,14 +102,14 @@ function noAnswer(socket: string | null, error: unknown): AskError {
   return new AskError(`no answer on --status-socket ${socket ?? ''}: ${describe(error)}`, { cause: error });
 }
 
-/** An answer of status 200. */
+/** An answer of status 200, by a connection of its own: one that is kept open may be of a process that ends meanwhile, or is the former one. */
 async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
   if (socketPath === null) throw new AskError('--status-socket: is empty: no process can be asked');
   const { request } = await import('node:http');
   let answer: IncomingMessage;
   try {
     answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      request({ socketPath, path }, resolve).once('error', reject).end();
+      request({ socketPath, path, agent: false }, resolve).once('error', reject).end();
     });
     if (answer.statusCode === 200) return answer;
     throw new AskError(await text(answer));

@@ -73,6 +73,29 @@ async function rig(t: Scope): Promise<Rig> {
   return { path, clock, log, socket };
 }
 
+t.test('each question to a status socket has a connection of its own', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'asked-'));
+  const path = join(folder, 'socket');
+  let connections = 0;
+  // As a process that ends after an answer which it has promised to keep the connection for.
+  const server = createServer((connection) => {
+    connections++;
+    connection.once('data', () => {
+      connection.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: keep-alive\r\n\r\nwell');
+      connection.once('data', () => connection.resetAndDestroy());
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  t.teardown(async () => {
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+  for (let question = 1; question <= 3; question++) {
+    t.equal((await ask(path, '/status')).text, 'well');
+    t.equal(connections, question);
+  }
+});
+
 t.test('the status socket answers questions', async (t) => {
   const { path, log, socket } = await rig(t);
   await t.rejects(ask(path, '/echo'), {
