@@ -195,6 +195,7 @@ class Selftest {
       else endpoints.push({ family, address, ports: await this.serve(null, address, family) });
     }
     if (endpoints.length === 0) return [];
+    this.skip('node ports of the test Service', 'they are tested from a client outside this node');
     const query = new URLSearchParams({ block: String(this.block) });
     for (const { address, ports } of endpoints) query.append('endpoint', [address, ports.TCP, ports.UDP].join());
     const held = await hold(this.asked.config.statusSocket, `${SELFTEST_PAGE}?${query.toString()}`);

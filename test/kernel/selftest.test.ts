@@ -183,6 +183,7 @@ t.test("with the privileges of the proxy's container selftest tries what it can,
     [
       ['packets of a client outside this node', 'skipped', true],
       ['packets to an endpoint outside this node', 'skipped', true],
+      ['node ports of the test Service', 'skipped', false],
     ],
   );
   await nothingIsLeft(t, at, before);
