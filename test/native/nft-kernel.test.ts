@@ -274,9 +274,9 @@ t.test('nftList() has foreign rules', async (t) => {
 
 t.test('nftList() ends at a number of rules', async (t) => {
   await fresh();
-  const rules = Array.from({ length: 5000 }, () => `add rule ip ${TABLE} x counter accept`).join('\n');
-  const { status } = spawnSync('nft', ['-f', '-'], { input: rules });
-  t.equal(status, 0);
+  // An ordinary user's nft, in a namespace of its own, cannot send 5,000 in one message.
+  const input = Array.from({ length: 500 }, () => `add rule ip ${TABLE} x counter accept`).join('\n');
+  for (let portion = 0; portion < 10; portion++) t.equal(spawnSync('nft', ['-f', '-'], { input }).status, 0);
   const listing = await addon.nftList('ip', TABLE, []);
   const count = (listing?.chains ?? []).reduce((sum, chain) => sum + chain.rules.length, 0);
   t.ok(count >= 5000, `${count} rules`);
