@@ -102,7 +102,7 @@ function noAnswer(socket: string | null, error: unknown): AskError {
   return new AskError(`no answer on --status-socket ${socket ?? ''}: ${describe(error)}`, { cause: error });
 }
 
-/** An answer of status 200, by a connection of its own: one that is kept open may be of a process that ends meanwhile, or is the former one. */
+/** An answer of status 200. Each request has its own connection, because a kept one may belong to a process that has ended. */
 async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
   if (socketPath === null) throw new AskError('--status-socket: is empty: no process can be asked');
   const { request } = await import('node:http');
