@@ -436,7 +436,7 @@ export class NodeProxy {
       families: this.cycle.families,
       now: () => systemClock.now(),
       loaded: () => this.reconfiguration.loaded,
-      held: sources,
+      kubernetes: sources,
       configuration: () => configurationFields(this.reconfiguration.loaded.document),
       defaults: () => defaultSettings(this.reconfiguration.config.mode, options.machine.host.platform),
       refusal: () => this.health.refusal,

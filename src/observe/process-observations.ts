@@ -7,6 +7,8 @@ export interface ProcessFacts {
   /** Since the start, in milliseconds. */
   readonly uptimeMs: number;
   readonly sources: readonly SourceState[];
+  /** Why the API server answers no request now, as {@link SourceState.trouble}; null: it does, or was not asked. */
+  readonly apiServer: string | null;
   /** Names of those of the state that have not reported all they had at the start. */
   readonly waitingFor: readonly string[];
   /** Why changed configuration files are not in force; null: they are. */
@@ -47,12 +49,14 @@ function ofApi(facts: ProcessFacts): readonly Observation[] {
 
 function problemOf(
   { source, sinceLastEventMs, trouble, isWatched, received }: SourceState,
-  { uptimeMs, waitingFor }: ProcessFacts,
+  { uptimeMs, waitingFor, apiServer }: ProcessFacts,
 ): string | null {
-  if (trouble !== undefined && trouble !== null) return trouble;
+  if (trouble === undefined) return null;
+  if (trouble !== null) return trouble;
   const isAwaited = waitingFor.includes(`kubernetes ${source}`);
   if (isAwaited && received === 0 && uptimeMs >= FIRST_ANSWER_MS)
     return `silent: no answer in the ${Math.floor(uptimeMs / 1000)} s since the start`;
+  if (apiServer !== null) return apiServer;
   if (isWatched === true && sinceLastEventMs !== null && sinceLastEventMs >= SILENT_MS)
     return `silent: nothing received for ${Math.floor(sinceLastEventMs / 1000)} s`;
   return null;

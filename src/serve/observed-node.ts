@@ -1,6 +1,7 @@
 import { observeNode, type Observation } from '../observe/observations.js';
 import { observeProcess } from '../observe/process-observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { apiProblem } from './api-answer.js';
 import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
 import { secondsSince, type RunningProcess } from './running-process.js';
@@ -27,7 +28,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     sourceErrors: running.sourceErrors(),
   });
   return [
-    ...observedProcess(running),
+    ...(await observedProcess(running)),
     ...(await foreignWalls(running)),
     ...found,
     ...silentEndpoints(running),
@@ -35,11 +36,13 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   ];
 }
 
-function observedProcess(running: RunningProcess): readonly Observation[] {
-  const { sources, waitingFor, refusal, families, progress } = running;
+async function observedProcess(running: RunningProcess): Promise<readonly Observation[]> {
+  const { sources, kubernetes, waitingFor, refusal, families, progress, now } = running;
+  const apiServer = await apiProblem(kubernetes.api(), sources(), now);
   return observeProcess({
     uptimeMs: process.uptime() * 1000,
     sources: sources(),
+    apiServer,
     waitingFor: waitingFor(),
     refusedConfiguration: refusal(),
     refusedSeconds: secondsSince(running, 'configuration'),

@@ -51,8 +51,8 @@ export interface RunningProcess {
   readonly sources: () => readonly SourceState[];
   /** Unused parts of the sources, with the reasons. */
   readonly sourceErrors: () => readonly string[];
-  /** The resource versions of the objects read from the API server. */
-  readonly held: Pick<Sources, 'versionsOf'>;
+  /** The way to the API server, and the resource versions of the objects read from it. */
+  readonly kubernetes: Pick<Sources, 'api' | 'versionsOf'>;
   /** Names of the unsynced sources. */
   readonly waitingFor: () => readonly string[];
   /** The traffic of each port of a Service; absent, or null: not counted. */

@@ -15,6 +15,7 @@ const SERVICES: SourceState = {
 const WELL: ProcessFacts = {
   uptimeMs: 60_000,
   sources: [SERVICES, { source: '/etc/manifests', synced: true, sinceLastEventMs: null, failures: {} }],
+  apiServer: null,
   waitingFor: [],
   refusedConfiguration: null,
   refusedSeconds: null,
@@ -65,6 +66,25 @@ t.test('an unresponsive API server is observed after five seconds at the start, 
   t.match(observeProcess({ ...WELL, sources: [{ ...SERVICES, sinceLastEventMs: 100_000 }] }), [
     { text: /silent: nothing received for 100 s$/ },
   ]);
+  t.end();
+});
+
+t.test('an API server that answers no request now is observed, with all that is read from it', (t) => {
+  const slices = { ...SERVICES, source: 'endpointslices' };
+  const manifests = { source: '/etc/manifests', synced: true, sinceLastEventMs: null, failures: {} };
+  const apiServer = 'unavailable: 10.0.0.1:6443: no answer within 3 s';
+  const observed = (...sources: readonly SourceState[]): readonly unknown[] =>
+    observeProcess({ ...WELL, apiServer, sources: [...sources, manifests] });
+  const text = (of: string): string => `${of} cannot be read from the API server, what was read stays in use: `;
+  t.match(observed(SERVICES, slices), [
+    { severity: 'warning', text: `${text('services, endpointslices')}${apiServer}`, remedy: /curl -k URL\/livez/ },
+  ]);
+  t.match(
+    observed({ ...SERVICES, trouble: 'forbidden: 403' }, slices),
+    [{ text: `${text('services')}forbidden: 403` }, { text: `${text('endpointslices')}${apiServer}` }],
+    'what a resource itself is told comes first',
+  );
+  t.same(observed(), [], 'manifests are read without it');
   t.end();
 });
 

@@ -21,7 +21,7 @@ const AT_ONCE = 4096;
 export async function nodeAnswer(running: RunningProcess): Promise<NodeAnswer> {
   const held: HeldResource[] = [];
   for (const resource of COMPARED_RESOURCES) {
-    const versions = running.held.versionsOf(resource);
+    const versions = running.kubernetes.versionsOf(resource);
     if (versions !== null) held.push({ resource, count: versions.size, sums: await sumsOf(versions) });
   }
   const problems = running.families.flatMap((family) => problemsOf(family, running));
@@ -39,7 +39,7 @@ export async function versionsAnswer(running: RunningProcess, query: URLSearchPa
   const resource = oneOf(query, 'resource', COMPARED_RESOURCES);
   const part = numberOf(query, 'part', -1, 0, DIGEST_PARTS - 1);
   const found: [string, string][] = [];
-  await inTurns(running.held.versionsOf(resource) ?? [], (key, version) => {
+  await inTurns(running.kubernetes.versionsOf(resource) ?? [], (key, version) => {
     if (digestPart(key) === part) found.push([key, version]);
   });
   return { versions: Object.fromEntries(found) };

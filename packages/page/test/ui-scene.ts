@@ -109,7 +109,7 @@ export class PageScene {
       sourceErrors: () => [],
       metrics: () => metrics.scrape('text'),
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
-      held: { versionsOf: (resource) => this.held.get(resource) ?? null },
+      kubernetes: { api: () => null, versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
       traffic: () => this.traffic && Promise.resolve(this.traffic),
       lend: () => () => undefined,
