@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ask } from '../../../src/cli/ask.js';
+import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
-import { planAndDump, type PlanAndDump } from './plan-and-dump.js';
+import { usually } from '../extent.js';
+import { lineDifference, LINGERING, planAndDump, type PlanAndDump } from './plan-and-dump.js';
 import { Inspector } from './inspect.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { configuredMode, labMode, modeConfiguration, type LabMode } from './mode.js';
@@ -73,6 +75,8 @@ const MARKER_PORT = [{ port: MARKER.targetPort }];
 const START_TIMEOUT_MS = 300_000;
 const SETTLE_TIMEOUT_MS = 100_000;
 const LOOK_AGAIN_MS = 20;
+/** After how many changes the distribution's tools list the rules, which costs as much processor time as the change itself. */
+const TOOLS_LIST_ONE_IN = usually(4, 1);
 
 /** The process of each laboratory, for those who know the laboratory only. */
 const PROXIES = new WeakMap<Lab, Proxy>();
@@ -196,14 +200,15 @@ export class Proxy {
 
   /**
    * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree; under emulation, where that takes
-   * longer than the change, it is done at the end of the test alone. Resolves to how many milliseconds the change took.
+   * longer than the change, it is done at the end of the test alone. The distribution's tools list everything after some changes. Resolves to how many
+   * milliseconds the change took.
    */
   async apply(objects: readonly Manifest[]): Promise<number> {
     const started = Date.now();
     await this.write(objects);
     await this.synced();
     const taken = Date.now() - started;
-    if (!this.#lab.isHere) await this.consistent();
+    if (!this.#lab.isHere) await this.#agrees(this.#generation % TOOLS_LIST_ONE_IN === 0);
     // In mode ipvs one change is several messages, of which that of the marker is one.
     else await this.#until('no change waits', SETTLE_TIMEOUT_MS, async () => (await this.status()).pendingMs === null);
     return taken;
@@ -211,17 +216,21 @@ export class Proxy {
 
   /** Rejects unless the distribution's tools list everything (but where they are slow, under emulation), and the kernel holds what the manifests ask for. */
   async consistent(): Promise<void> {
-    const lists = this.#lab.isHere
-      ? []
-      : [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])];
+    await this.#agrees(!this.#lab.isHere);
+  }
+
+  /** Rejects unless the kernel holds what the manifests ask for, and where it is asked for the distribution's tools list it. */
+  async #agrees(toolsList: boolean): Promise<void> {
+    const lists = toolsList ? [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])] : [];
     let [held] = await Promise.all([this.#contents(), ...lists]);
     if (held.plan === '') throw new Error(`the plan is empty: ${held.errors.join('; ')}`);
-    // What is deleted after its last use, such as notes of gone flows, may take a moment longer.
-    const deadline = Date.now() + SETTLE_TIMEOUT_MS;
-    while (lineDifference(held) !== '' && Date.now() < deadline) {
+    // What is deleted after its last use may take a moment longer: chains of mode nftables LINGER_MS, notes of gone flows less.
+    const started = Date.now();
+    while (lineDifference(held) !== '' && Date.now() - started < SETTLE_TIMEOUT_MS) {
       // A process that has ended takes nothing away any more: one look after its end is the last.
       const last = this.ended;
-      await pause(LOOK_AGAIN_MS);
+      const waited = Date.now() - started;
+      await pause(LINGERING.test(lineDifference(held)) ? Math.max(LOOK_AGAIN_MS, LINGER_MS - waited) : LOOK_AGAIN_MS);
       held = await this.#contents();
       if (last) break;
     }
@@ -383,12 +392,4 @@ export class Proxy {
       throw new Error(`${error instanceof Error ? error.message : String(error)}\nLog of the process:\n${tail}`);
     }
   }
-}
-
-/** Lines that only one of both sorted texts has. */
-function lineDifference({ plan, dump }: PlanAndDump): string {
-  const [planned, held] = [new Set(plan.split('\n')), new Set(dump.split('\n'))];
-  const missing = [...planned].filter((line) => !held.has(line)).map((line) => `- ${line}\n`);
-  const surplus = [...held].filter((line) => !planned.has(line)).map((line) => `+ ${line}\n`);
-  return [...missing, ...surplus].join('');
 }
