@@ -94,6 +94,8 @@ const REQUESTS = 48;
 /** An answer that must come may wait for a busy machine. What must be dropped is given less by who asks for it. */
 const ANSWER_TIMEOUT_MS = 5000;
 const EVENTUALLY_MS = 100_000;
+/** The longest pause after a look that took that long. */
+const LONG_LOOK_MS = 200;
 /** Less than test/run.ts waits for a word of a file, so that it is said what did not come. */
 const LONGEST_MS = 250_000;
 
@@ -326,7 +328,10 @@ export function endpoint(address: string, port: number): string {
   return printEndpoint(parsed, port);
 }
 
-/** Polls until the condition yields something other than null, at most for the given time; the longer it takes the less often. */
+/**
+ * Polls until the condition yields something other than null, at most for the given time. The longer it takes the less often, and after a look that took
+ * long, for which programs are started, the pause is as long.
+ */
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null>,
@@ -334,11 +339,13 @@ export async function eventually<T>(
 ): Promise<T> {
   const started = Date.now();
   for (;;) {
+    const asked = Date.now();
     const met = await condition();
     if (met !== null) return met;
-    const waited = Date.now() - started;
+    const now = Date.now();
+    const waited = now - started;
     if (waited > timeoutMs) throw new Error(`${what}: not within ${timeoutMs} ms`);
-    await pause(Math.min(5 + waited / 10, patience(50)));
+    await pause(Math.max(Math.min(5 + waited / 10, patience(50)), Math.min(now - asked, LONG_LOOK_MS)));
   }
 }
 
