@@ -1,22 +1,21 @@
+const OF_PROCESS = ['status', 'services', 'explain', 'trace', 'selftest', 'top', 'bugreport'] as const;
+const OF_PLAN = ['diff', 'plan', 'dump', 'render', 'ui'] as const;
+
 /** Commands that are configured as the proxy is, or ask the running one. */
-export const SUBCOMMANDS = [
-  'plan',
-  'render',
-  'dump',
-  'diff',
-  'status',
-  'services',
-  'explain',
-  'trace',
-  'selftest',
-  'top',
-  'bugreport',
-  'ui',
-] as const;
+export const SUBCOMMANDS = [...OF_PROCESS, ...OF_PLAN] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
-/** Every command. */
-export const COMMAND_NAMES = [...SUBCOMMANDS, 'check', 'nodes', 'webhook', 'help', 'completion', 'man'] as const;
+/** Every command, what asks a process first. */
+export const COMMAND_NAMES = [
+  ...OF_PROCESS,
+  'nodes',
+  ...OF_PLAN,
+  'check',
+  'webhook',
+  'help',
+  'completion',
+  'man',
+] as const;
 export type CommandName = (typeof COMMAND_NAMES)[number];
 
 /** Flags that only commands have. */

@@ -99,7 +99,7 @@ t.test('wrong command lines give a message and the usage', (t) => {
     ],
     [
       ['-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`.',
+      'unknown flag: -o; It is a flag of `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`, `pointsman diff`, `pointsman plan`, `pointsman dump`.',
     ],
     [
       ['--from=node', '--manifests', 'm'],
@@ -108,7 +108,7 @@ t.test('wrong command lines give a message and the usage', (t) => {
     [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`, `pointsman bugreport`.'],
     [
       ['render', '-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`.',
+      'unknown flag: -o; It is a flag of `pointsman status`, `pointsman services`, `pointsman explain`, `pointsman trace`, `pointsman selftest`, `pointsman top`, `pointsman diff`, `pointsman plan`, `pointsman dump`.',
     ],
     [['--cleanup', 'plan'], 'unknown flag: --cleanup; It is a flag of the proxy itself.'],
     [['status', '--config=a'], 'unknown flag: --config; It is a flag of the proxy itself.'],
