@@ -1,3 +1,4 @@
+import { text } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
 
 const PRINTED = { 0: 'it is printed', 1: null, 2: 'there is no such command' } as const;
@@ -45,8 +46,8 @@ export const MAN: CommandSpec = {
     { line: 'pointsman man -o markdown', says: 'all commands as one page' },
   ],
   flags: [
-    { name: 'output', short: 'o', type: 'string', value: 'man|markdown', help: 'output format', initial: 'man' },
-    { name: 'all', type: 'string', value: 'directory', help: 'write the pages of all commands there', initial: '' },
+    text('output', 'man|markdown', 'output format', 'man', { short: 'o' }),
+    text('all', 'directory', 'write the pages of all commands there'),
   ],
   proxyFlags: null,
   exits: PRINTED,

@@ -1,3 +1,4 @@
+import { bool, text } from '../config/flag.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
 import type { CommandSpec } from './command.js';
 
@@ -14,49 +15,32 @@ export const CHECK: CommandSpec = {
     { line: 'pointsman check -o sarif *.yaml', says: 'for a code review' },
   ],
   flags: [
-    {
-      name: 'output',
-      short: 'o',
-      type: 'string',
-      value: 'text|json|yaml|sarif',
-      help: 'output format',
-      initial: 'text',
-    },
-    { name: 'strict', type: 'bool', help: 'warnings count as errors', initial: 'false' },
-    {
-      name: 'cluster',
-      type: 'bool',
-      help: 'read a running cluster as well: the configuration that it keeps in ConfigMaps, its Nodes, Services and ServiceCIDRs',
-      initial: 'false',
-    },
-    {
-      name: 'kubeconfig',
-      type: 'string',
-      value: 'file',
-      help: "with --cluster: its kubeconfig; empty: KUBECONFIG, ~/.kube/config, or a pod's service account",
-      initial: '',
-    },
-    {
-      name: 'kubernetes-version',
-      type: 'string',
-      value: 'v1.N',
-      help: `Kubernetes release of the files; empty: the cluster's, else ${KUBERNETES_VERSION}`,
-      initial: '',
-    },
-    {
-      name: 'kernel',
-      type: 'string',
-      value: 'version',
-      help: 'Linux version of the nodes, such as 5.10: modes that need a later one are errors; empty: the oldest of the Nodes',
-      initial: '',
-    },
-    {
-      name: 'slo',
-      type: 'string',
-      value: 'duration',
-      help: 'longest time for an endpoint change to reach all nodes, such as 5s: batch and sync periods that add up to more are errors',
-      initial: '',
-    },
+    text('output', 'text|json|yaml|sarif', 'output format', 'text', { short: 'o' }),
+    bool('strict', 'warnings count as errors'),
+    bool(
+      'cluster',
+      'read a running cluster as well: the configuration that it keeps in ConfigMaps, its Nodes, Services and ServiceCIDRs',
+    ),
+    text(
+      'kubeconfig',
+      'file',
+      "with --cluster: its kubeconfig; empty: KUBECONFIG, ~/.kube/config, or a pod's service account",
+    ),
+    text(
+      'kubernetes-version',
+      'v1.N',
+      `Kubernetes release of the files; empty: the cluster's, else ${KUBERNETES_VERSION}`,
+    ),
+    text(
+      'kernel',
+      'version',
+      'Linux version of the nodes, such as 5.10: modes that need a later one are errors; empty: the oldest of the Nodes',
+    ),
+    text(
+      'slo',
+      'duration',
+      'longest time for an endpoint change to reach all nodes, such as 5s: batch and sync periods that add up to more are errors',
+    ),
   ],
   proxyFlags: null,
   exits: { 0: 'no errors', 1: 'errors', 2: 'something could not be read' },

@@ -2,19 +2,12 @@ import { mostSimilar } from '../base/similar.js';
 import { COMMAND_NAMES, SUBCOMMANDS, type CommandFlagName, type Subcommand } from '../config/command-names.js';
 import { ConfigError, invalid } from '../config/errors.js';
 import { FLAGS, type FlagName } from '../config/flag-table.js';
-import type { Flag } from '../config/flag.js';
+import { bool, int, text, type Flag } from '../config/flag.js';
 import type { FlagValue } from '../config/flag-values.js';
 import { hiddenWords, parseWords, type CommandLine } from '../config/flags.js';
 
 /** How a command prints: `table` and `text` for people, the others for programs. */
-const OUTPUT = {
-  name: 'output',
-  short: 'o',
-  type: 'string',
-  value: 'text|json|yaml',
-  help: 'output format',
-  initial: 'text',
-} as const;
+const OUTPUT = text('output', 'text|json|yaml', 'output format', 'text', { short: 'o' });
 
 /** The same of what is listed. */
 const LISTED = { ...OUTPUT, value: 'table|wide|json|yaml', initial: 'table' } as const;
@@ -22,148 +15,63 @@ const LISTED = { ...OUTPUT, value: 'table|wide|json|yaml', initial: 'table' } as
 /** The same of what is tested. */
 const TESTED = { ...OUTPUT, value: 'table|json|yaml|junit', initial: 'table' } as const;
 
-const SECONDS = {
-  name: 'seconds',
-  type: 'int32',
-  help: 'timeout of an answer, 1 to 60',
-  initial: '2',
-} as const;
+const SECONDS = int('seconds', 'timeout of an answer, 1 to 60', '2');
 
 const TOP_OUTPUT = { ...OUTPUT, value: 'table|json|yaml', initial: 'table' } as const;
 const INTERVAL = { ...SECONDS, help: 'refresh interval, 1 to 60' } as const;
 
-const COUNT = {
-  name: 'count',
-  type: 'int32',
-  help: 'number of tables to print; 0: until interrupted',
-  initial: '0',
-} as const;
+const COUNT = int('count', 'number of tables to print; 0: until interrupted', '0');
 
-const SORT = {
-  name: 'sort',
-  type: 'string',
-  value: 'connections|bytes|refused',
-  help: 'sort order',
-  initial: 'connections',
-} as const;
+const SORT = text('sort', 'connections|bytes|refused', 'sort order', 'connections');
 
-const ENDPOINTS = {
-  name: 'endpoints',
-  type: 'bool',
-  help: 'include endpoints, which the process must count (--service-telemetry-endpoints)',
-  initial: 'false',
-} as const;
+const ENDPOINTS = bool('endpoints', 'include endpoints, which the process must count (--service-telemetry-endpoints)');
 
-const FILE = {
-  name: 'file',
-  type: 'string',
-  value: 'file',
-  help: 'output file, which must not exist; empty: named after node and time, in this folder',
-  initial: '',
-} as const;
+const FILE = text(
+  'file',
+  'file',
+  'output file, which must not exist; empty: named after node and time, in this folder',
+);
 
-const PROBLEMS = {
-  name: 'problems',
-  type: 'bool',
-  help: 'only those with problems',
-  initial: 'false',
-} as const;
+const PROBLEMS = bool('problems', 'only those with problems');
 
-const LIMIT = {
-  name: 'limit',
-  type: 'int32',
-  help: 'number of rows; 0: all',
-  initial: '500',
-} as const;
+const LIMIT = int('limit', 'number of rows; 0: all', '500');
 
 const TOP_LIMIT = { ...LIMIT, initial: '20' } as const;
 
-const WATCH = {
-  name: 'watch',
-  short: 'w',
-  type: 'bool',
-  help: 'print again every two seconds, until interrupted',
-  initial: 'false',
-} as const;
+const WATCH = bool('watch', 'print again every two seconds, until interrupted', { short: 'w' });
 
 const NODE = [
-  {
-    name: 'node',
-    type: 'string',
-    value: 'name',
-    help: 'ask the proxy of that node, through the API server of --kubeconfig; empty: that of this machine',
-    initial: '',
-  },
-  {
-    name: 'namespace',
-    short: 'n',
-    type: 'string',
-    value: 'name',
-    help: 'with --node: namespace of the proxy pods; empty: kube-system',
-    initial: '',
-  },
-  {
-    name: 'selector',
+  text(
+    'node',
+    'name',
+    'ask the proxy of that node, through the API server of --kubeconfig; empty: that of this machine',
+  ),
+  text('namespace', 'name', 'with --node: namespace of the proxy pods; empty: kube-system', '', { short: 'n' }),
+  text('selector', 'labels', 'with --node: labels of the proxy pods; empty: as for pointsman nodes', '', {
     short: 'l',
-    type: 'string',
-    value: 'labels',
-    help: 'with --node: labels of the proxy pods; empty: as for pointsman nodes',
-    initial: '',
-  },
+  }),
 ] as const;
 
 const OF_CLUSTER = [
-  {
-    name: 'all',
-    short: 'a',
-    type: 'bool',
-    help: 'ask the proxies of all nodes, through the API server',
-    initial: 'false',
-  },
-  {
-    name: 'kubeconfig',
-    type: 'string',
-    value: 'file',
-    help: 'with --node or --all: kubeconfig; empty: as kubectl finds it',
-    initial: '',
-  },
-  {
-    name: 'context',
-    type: 'string',
-    value: 'name',
-    help: 'with --node or --all: context of the kubeconfig; empty: its current one',
-    initial: '',
-  },
+  bool('all', 'ask the proxies of all nodes, through the API server', { short: 'a' }),
+  text('kubeconfig', 'file', 'with --node or --all: kubeconfig; empty: as kubectl finds it'),
+  text('context', 'name', 'with --node or --all: context of the kubeconfig; empty: its current one'),
   ...NODE,
 ] as const;
 
-const FROM = {
-  name: 'from',
-  type: 'string',
-  value: 'sender',
-  help: 'external, node, an IP address, an interface, or address%interface',
-  initial: 'external',
-} as const;
+const FROM = text('from', 'sender', 'external, node, an IP address, an interface, or address%interface', 'external');
 
 const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: any sender`, initial: '' } as const;
 const TRACED_SECONDS = { ...SECONDS, help: 'how long to wait for connections, 1 to 60', initial: '30' } as const;
 const TRACED_COUNT = { ...COUNT, help: 'number of connections to follow, 1 to 100', initial: '1' } as const;
 
-const LISTEN = {
-  name: 'listen',
-  type: 'string',
-  value: 'IP:port',
-  help: 'loopback address of the page; port 0: any free one',
-  initial: '127.0.0.1:0',
-} as const;
+const LISTEN = text('listen', 'IP:port', 'loopback address of the page; port 0: any free one', '127.0.0.1:0');
 
-const HEAP_SNAPSHOT = {
-  name: 'heap-snapshot',
-  type: 'string',
-  value: 'file',
-  help: "write a snapshot of the process's memory, which holds every credential, to a new file; pauses the process",
-  initial: '',
-} as const;
+const HEAP_SNAPSHOT = text(
+  'heap-snapshot',
+  'file',
+  "write a snapshot of the process's memory, which holds every credential, to a new file; pauses the process",
+);
 
 interface ConfiguredCommand {
   /** Flags of its own. */

@@ -1,3 +1,4 @@
+import { bool, text } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
 
 /** Where the page is, unless a flag says otherwise: a free port. */
@@ -17,59 +18,17 @@ export const NODES: CommandSpec = {
     { line: 'pointsman nodes --ui', says: 'as a page in the browser' },
   ],
   flags: [
-    {
-      name: 'output',
-      short: 'o',
-      type: 'string',
-      value: 'table|wide|json|yaml',
-      help: 'output format',
-      initial: 'table',
-    },
-    { name: 'all', short: 'a', type: 'bool', help: 'print nodes that are in step as well', initial: 'false' },
-    {
-      name: 'watch',
-      short: 'w',
-      type: 'bool',
-      help: 'print again every five seconds, until interrupted',
-      initial: 'false',
-    },
-    {
-      name: 'ui',
-      type: 'bool',
-      help: 'serve it as a page to browsers on this machine, until interrupted',
-      initial: 'false',
-    },
-    {
-      name: 'listen',
-      type: 'string',
-      value: 'IP:port',
-      help: 'with --ui: loopback address of the page',
-      initial: LISTEN,
-    },
-    { name: 'kubeconfig', type: 'string', value: 'file', help: 'kubeconfig; empty: as kubectl finds it', initial: '' },
-    {
-      name: 'context',
-      type: 'string',
-      value: 'name',
-      help: 'context of the kubeconfig; empty: its current one',
-      initial: '',
-    },
-    {
-      name: 'namespace',
-      short: 'n',
-      type: 'string',
-      value: 'name',
-      help: 'namespace of the proxy pods',
-      initial: 'kube-system',
-    },
-    {
-      name: 'selector',
+    text('output', 'table|wide|json|yaml', 'output format', 'table', { short: 'o' }),
+    bool('all', 'print nodes that are in step as well', { short: 'a' }),
+    bool('watch', 'print again every five seconds, until interrupted', { short: 'w' }),
+    bool('ui', 'serve it as a page to browsers on this machine, until interrupted'),
+    text('listen', 'IP:port', 'with --ui: loopback address of the page', LISTEN),
+    text('kubeconfig', 'file', 'kubeconfig; empty: as kubectl finds it'),
+    text('context', 'name', 'context of the kubeconfig; empty: its current one'),
+    text('namespace', 'name', 'namespace of the proxy pods', 'kube-system', { short: 'n' }),
+    text('selector', 'labels', 'labels of the proxy pods', 'k8s-app in (kube-proxy,kube-proxy-windows,pointsman)', {
       short: 'l',
-      type: 'string',
-      value: 'labels',
-      help: 'labels of the proxy pods',
-      initial: 'k8s-app in (kube-proxy,kube-proxy-windows,pointsman)',
-    },
+    }),
   ],
   proxyFlags: null,
   exits: {

@@ -40,3 +40,24 @@ export interface FlagRow extends FlagText {
   /** Spells its text as the field has it. */
   readonly spell?: (text: string) => string;
 }
+
+type Row<N> = Flag & { readonly name: N };
+type More = Partial<Pick<FlagText, 'short' | 'value' | 'url' | 'secret' | 'remark'>>;
+
+/** The row of a flag that sets no field. */
+export function row<N extends string>(name: N, type: FlagType, help: string, initial: string, more: More = {}): Row<N> {
+  return { name, type, help, initial, ...more };
+}
+
+export function text<N extends string>(name: N, value: string, help: string, initial = '', more: More = {}): Row<N> {
+  return row(name, 'string', help, initial, { value, ...more });
+}
+
+/** Of a switch that is off unless it is given. */
+export function bool<N extends string>(name: N, help: string, more: More = {}): Row<N> {
+  return row(name, 'bool', help, 'false', more);
+}
+
+export function int<N extends string>(name: N, help: string, initial: string, more: More = {}): Row<N> {
+  return row(name, 'int32', help, initial, more);
+}
