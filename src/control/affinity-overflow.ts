@@ -41,38 +41,24 @@ interface Look {
  * Takes what rules have counted of clients for whom session affinity had no room, for the metrics and the status, and reports each Service port once, until it
  * had room for as long as the kernel remembers.
  */
-export class AffinityOverflow {
-  private readonly poller: CountPoller;
+export class AffinityOverflow extends CountPoller<AffinityOverflowParts> {
   private readonly looks = new Map<Family, Look>();
   private readonly full = new Map<Family, ReadonlyMap<string, FullAffinity>>();
 
-  constructor(private readonly parts: AffinityOverflowParts) {
-    const { families, log, clock } = parts;
-    this.poller = new CountPoller({
-      take: async () => {
-        await Promise.all(families.map((family) => this.take(family)));
-      },
-      tables: families.map(({ table }) => table),
-      problem: 'cannot count clients without room in session affinity',
-      log,
-      clock,
-    });
-  }
-
-  /** Resolves when what was there before is known, which does not count. Never rejects. */
-  start(): Promise<void> {
-    return this.poller.start();
-  }
-
-  stop(): void {
-    this.poller.stop();
+  constructor(parts: AffinityOverflowParts) {
+    const tables = parts.families.map(({ table }) => table);
+    super(parts, tables, 'cannot count clients without room in session affinity');
   }
 
   of(family: Family): readonly FullAffinity[] {
     return [...(this.full.get(family)?.values() ?? [])];
   }
 
-  private async take({ table, dataplane }: RememberingFamily): Promise<void> {
+  protected override async take(): Promise<void> {
+    await Promise.all(this.parts.families.map((family) => this.takeOf(family)));
+  }
+
+  private async takeOf({ table, dataplane }: RememberingFamily): Promise<void> {
     const { family } = table;
     const rows = await dataplane.unremembered();
     const before = this.looks.get(family);

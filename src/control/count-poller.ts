@@ -5,11 +5,6 @@ import { TimeBudget } from '../dataplane/time-budget.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 
 interface CountPollerParts {
-  /** What is taken the first time was there before. */
-  readonly take: () => Promise<void>;
-  readonly tables: readonly Pick<ForwardingTable, 'counts'>[];
-  /** What the log says cannot be done when it fails. */
-  readonly problem: string;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -20,7 +15,7 @@ const INTERVAL_MS = 30_000;
 const SHARE = 0.01;
 
 /** Takes what the kernel has counted of Services: when a client asks, and now and then. */
-export class CountPoller {
+export abstract class CountPoller<Parts extends CountPollerParts> {
   private readonly budget: TimeBudget;
   private pass: Promise<void> | null = null;
   private cancel: (() => void) | null = null;
@@ -30,15 +25,23 @@ export class CountPoller {
   private planned = false;
   private failure: string | null = null;
 
-  constructor(private readonly parts: CountPollerParts) {
+  /** @param problem what the log says cannot be done when it fails. */
+  constructor(
+    protected readonly parts: Parts,
+    private readonly tables: readonly Pick<ForwardingTable, 'counts'>[],
+    private readonly problem: string,
+  ) {
     const { clock } = parts;
     this.budget = new TimeBudget(() => clock.now(), SHARE);
   }
 
+  /** What is taken the first time was there before. */
+  protected abstract take(): Promise<void>;
+
   /** Resolves when what was there before is known. Never rejects. */
   async start(): Promise<void> {
     // Beside all else that happens at a start it takes longer than any look after it, so it is no measure of these.
-    await this.look(() => this.parts.take());
+    await this.look(() => this.take());
     this.schedule();
   }
 
@@ -50,7 +53,7 @@ export class CountPoller {
   /** What was counted by now has been taken, unless the last look is so recent that another would cost more than its share. Never rejects. */
   async collect(): Promise<void> {
     if (this.pass === null && (!this.budget.isDue || this.stopped || !this.isPlanned())) return;
-    await this.look(() => this.budget.take(() => this.parts.take()));
+    await this.look(() => this.budget.take(() => this.take()));
   }
 
   private look(take: () => Promise<void>): Promise<void> {
@@ -82,14 +85,14 @@ export class CountPoller {
 
   /** Rules of a process before this one may forward already: what they count waits until there is a plan that says whose it is. */
   private isPlanned(): boolean {
-    this.planned ||= this.parts.tables.some(({ counts }) => counts.services > 0);
+    this.planned ||= this.tables.some(({ counts }) => counts.services > 0);
     return this.planned || !this.based;
   }
 
   /** Speaks when it breaks and when the reason changes. */
   private failed(error: unknown): void {
     const message = error === null ? null : messageOf(error);
-    if (message !== null && message !== this.failure) this.parts.log.error(error, this.parts.problem);
+    if (message !== null && message !== this.failure) this.parts.log.error(error, this.problem);
     this.failure = message;
   }
 }

@@ -21,8 +21,7 @@ interface ServiceFlowsParts {
 }
 
 /** Takes what the kernel says of flows, and counts it for the Service port whose frontend they were addressed to. */
-export class ServiceFlows {
-  private readonly poller: CountPoller;
+export class ServiceFlows extends CountPoller<ServiceFlowsParts> {
   private overruns = 0;
   private unattributed = 0;
   private leftOut = 0;
@@ -30,25 +29,13 @@ export class ServiceFlows {
   /** Service ports that changed since the last pass. */
   private readonly changed = new Map<string, FrontendPlan>();
 
-  constructor(private readonly parts: ServiceFlowsParts) {
-    const { tables, log, clock } = parts;
-    const problem = 'cannot count flows of Services';
-    this.poller = new CountPoller({ take: () => this.take(), tables, problem, log, clock });
+  constructor(parts: ServiceFlowsParts) {
+    super(parts, parts.tables, 'cannot count flows of Services');
   }
 
-  /** Resolves when what was there before is known, which does not count. Never rejects. */
-  start(): Promise<void> {
-    return this.poller.start();
-  }
-
-  stop(): void {
-    this.poller.stop();
+  override stop(): void {
+    super.stop();
     this.parts.counter.stop();
-  }
-
-  /** See {@link Collector.collect}. */
-  collect(): Promise<void> {
-    return this.poller.collect();
   }
 
   /** The frontend's Service port has other endpoints than before. */
@@ -82,7 +69,7 @@ export class ServiceFlows {
     ];
   }
 
-  private async take(): Promise<void> {
+  protected override async take(): Promise<void> {
     const { counter, tables, localAddresses, series } = this.parts;
     const sums = await counter.take();
     this.overruns += sums.overruns;

@@ -27,36 +27,15 @@ interface Look {
 }
 
 /** Takes what rules have counted of packets that they refused and dropped, and counts it for the Service port whose frontend they were addressed to. */
-export class ServiceRefusals {
-  private readonly poller: CountPoller;
+export class ServiceRefusals extends CountPoller<ServiceRefusalsParts> {
   private readonly looks = new Map<Family, Look>();
 
-  constructor(private readonly parts: ServiceRefusalsParts) {
-    const { families, log, clock } = parts;
-    this.poller = new CountPoller({
-      take: () => this.take(),
-      tables: families.map(({ table }) => table),
-      problem: 'cannot count refused packets of Services',
-      log,
-      clock,
-    });
+  constructor(parts: ServiceRefusalsParts) {
+    const tables = parts.families.map(({ table }) => table);
+    super(parts, tables, 'cannot count refused packets of Services');
   }
 
-  /** Resolves when what was there before is known, which does not count. Never rejects. */
-  start(): Promise<void> {
-    return this.poller.start();
-  }
-
-  stop(): void {
-    this.poller.stop();
-  }
-
-  /** See {@link Collector.collect}. */
-  collect(): Promise<void> {
-    return this.poller.collect();
-  }
-
-  private async take(): Promise<void> {
+  protected override async take(): Promise<void> {
     const { families, series } = this.parts;
     series.retain((service) => families.some(({ table }) => table.plan(service) !== undefined));
     await Promise.all(families.map(({ table, dataplane }) => this.takeOf(table, dataplane)));
