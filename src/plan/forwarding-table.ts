@@ -48,9 +48,9 @@ export class ForwardingTable implements FamilyTable {
   private readonly held = new Map<FrontendKey, Claim>();
   /** Claims that wait, best first; only for frontends that several Services claim, one of them maybe as a node port. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
-  private readonly clusterCounts = new AddressCounts();
-  private readonly hairpinCounts = new AddressCounts();
-  private readonly ownCounts = new AddressCounts();
+  readonly clusterAddresses = new AddressCounts();
+  readonly hairpinAddresses = new AddressCounts();
+  readonly ownEndpoints = new AddressCounts();
   private withoutLocal = NO_PORTS;
   private endpoints = 0;
   private changedFrontends = new Set<FrontendKey>();
@@ -69,18 +69,6 @@ export class ForwardingTable implements FamilyTable {
 
   get node(): NodePlan {
     return this.nodePlan;
-  }
-
-  get clusterAddresses(): AddressCounts {
-    return this.clusterCounts;
-  }
-
-  get hairpinAddresses(): AddressCounts {
-    return this.hairpinCounts;
-  }
-
-  get ownEndpoints(): AddressCounts {
-    return this.ownCounts;
   }
 
   frontend(key: FrontendKey): FrontendPlan | undefined {
@@ -206,9 +194,9 @@ export class ForwardingTable implements FamilyTable {
       this.replaceClaim(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
     }
     this.noteTouched();
-    this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
-    this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
-    this.ownCounts.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
+    this.clusterAddresses.replace(clusterAddresses(previous), clusterAddresses(plan));
+    this.hairpinAddresses.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
+    this.ownEndpoints.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
     this.countWithoutLocal(previous, plan);
     this.endpoints += countEndpoints(plan) - countEndpoints(previous);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
@@ -223,9 +211,9 @@ export class ForwardingTable implements FamilyTable {
     const change: TableChange = {
       frontends: this.changedFrontends,
       attempts: this.strandedAttempts,
-      clusterAddresses: this.clusterCounts.takeChanged(),
-      hairpinAddresses: this.hairpinCounts.takeChanged(),
-      ownEndpoints: this.ownCounts.takeChanged(),
+      clusterAddresses: this.clusterAddresses.takeChanged(),
+      hairpinAddresses: this.hairpinAddresses.takeChanged(),
+      ownEndpoints: this.ownEndpoints.takeChanged(),
       healthChecks: this.healthChecksChanged,
       node: this.nodeChanged,
     };
