@@ -30,6 +30,7 @@ import { findService, readAnswer } from './services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'selftest' }>;
 type Tested = 'TCP' | 'UDP';
+type Ports = SelftestEndpoint['ports'];
 
 /** Packets that wait for an answer at once: each takes a thread. */
 const AT_ONCE = 3;
@@ -57,6 +58,14 @@ interface Trial {
   readonly isOwn: boolean;
   /** Whether rules are on the way, of which `explain` tells. */
   readonly isExplained: boolean;
+}
+
+/** Of the Service that the process serves for the test. @param port one, or one for each protocol. */
+function ownTrials(what: string, client: Client, address: IPAddress, port: number | Ports = SELFTEST_PORT): Trial[] {
+  return (['TCP', 'UDP'] as const).map((protocol) => {
+    const own = typeof port === 'number' ? port : port[protocol];
+    return { what, client, protocol, address, port: own, isOwn: true, isExplained: what !== 'endpoint' };
+  });
 }
 
 /** Sends packets to Services as clients do, and says what came of it. The exit status. */
@@ -169,17 +178,12 @@ class Selftest {
     return addresses.flatMap((each) => {
       const nodeAddress = scene.families.find(({ family }) => family === each.family)?.nodeAddress ?? null;
       if (nodeAddress === null) this.skip(`node port of ${each.family}`, 'no address of this node answers node ports');
-      const trial = (what: string, from: Client, address: IPAddress, port: number): readonly Trial[] =>
-        (['TCP', 'UDP'] as const).map((protocol) => {
-          const isExplained = what !== 'endpoint';
-          return { what, client: from, protocol, address, port, isOwn: true, isExplained };
-        });
       return [
-        ...trial('endpoint', this.node, each.server.inside, SELFTEST_TARGET_PORT),
-        ...trial('cluster IP', client, each.clusterIP, SELFTEST_PORT),
-        ...trial('cluster IP', this.node, each.clusterIP, SELFTEST_PORT),
-        ...(nodeAddress === null ? [] : trial('node port', client, nodeAddress, scene.nodePort)),
-        ...trial('load balancer address', client, each.loadBalancer, SELFTEST_PORT),
+        ...ownTrials('endpoint', this.node, each.server.inside, SELFTEST_TARGET_PORT),
+        ...ownTrials('cluster IP', client, each.clusterIP),
+        ...ownTrials('cluster IP', this.node, each.clusterIP),
+        ...(nodeAddress === null ? [] : ownTrials('node port', client, nodeAddress, scene.nodePort)),
+        ...ownTrials('load balancer address', client, each.loadBalancer),
       ];
     });
   }
@@ -202,22 +206,17 @@ class Selftest {
     this.ends.push(held.release);
     const served = addresses.filter(({ family }) => endpoints.some((each) => each.family === family));
     await this.programmed(this.node, served);
-    const trials = (what: string, address: IPAddress, portOf: (protocol: Tested) => number): readonly Trial[] =>
-      (['TCP', 'UDP'] as const).map((protocol) => {
-        const isExplained = what !== 'endpoint';
-        return { what, client: this.node, protocol, address, port: portOf(protocol), isOwn: true, isExplained };
-      });
     return [
-      ...endpoints.flatMap(({ address, ports }) => trials('endpoint', address, (protocol) => ports[protocol])),
+      ...endpoints.flatMap(({ address, ports }) => ownTrials('endpoint', this.node, address, ports)),
       ...served.flatMap(({ clusterIP, loadBalancer }) => [
-        ...trials('cluster IP', clusterIP, () => SELFTEST_PORT),
-        ...trials('load balancer address', loadBalancer, () => SELFTEST_PORT),
+        ...ownTrials('cluster IP', this.node, clusterIP),
+        ...ownTrials('load balancer address', this.node, loadBalancer),
       ]),
     ];
   }
 
   /** Tells each client by which address it is seen. @param space null: this node's own network, on any port. */
-  private async serve(space: number | null, address: IPAddress, family: Family): Promise<SelftestEndpoint['ports']> {
+  private async serve(space: number | null, address: IPAddress, family: Family): Promise<Ports> {
     const server = createServer((socket) => {
       socket.on('error', () => undefined).end(socket.remoteAddress ?? '');
     });
