@@ -51,14 +51,18 @@ export const MAX_CONFIG_BYTES = 1 << 16;
 export function parseDocuments(text: string): unknown[] {
   if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) throw new YamlError(`is larger than ${MAX_CONFIG_BYTES} bytes`);
   const plain = readPlainJson(text);
-  if (plain !== null) return [asMapping(plain)];
+  if (plain !== null) return [asMappings(plain)];
   return readMappings(text).filter((document) => document !== null);
 }
 
-function asMapping(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(asMapping);
-  return new Mapping(Object.entries(value).map(([key, part]) => [key, asMapping(part)]));
+/** A value of mappings that were parsed as objects. */
+export function asMappings(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(asMappings);
+  return typeof value === 'object' && value !== null ? asMapping(value) : value;
+}
+
+export function asMapping(object: object): Mapping {
+  return new Mapping(Object.entries(object).map(([key, part]) => [key, asMappings(part)]));
 }
 
 /** As {@link parseDocuments}, of any length and with the empty documents, as null. */

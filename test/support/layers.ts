@@ -20,7 +20,15 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
   host: [values('base')],
   state: [values('base')],
   plan: [values('base'), values('state/rows'), types('state')],
-  sources: [values('base'), types('config'), values('state/writer'), values('state/rows'), types('native/contract')],
+  sources: [
+    values('base'),
+    values('config/kubeconfig'),
+    values('config/tables'),
+    types('config'),
+    values('state/writer'),
+    values('state/rows'),
+    types('native/contract'),
+  ],
   dataplane: [
     values('base'),
     values('plan/types'),

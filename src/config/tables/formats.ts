@@ -100,7 +100,6 @@ const FORMATS = {
     /^[a-z][\w+.-]*:/i.test(value) ? hasScheme(value, ['https:']) : true,
   ),
   'certificate path': string('an absolute path that ends with .crt', (value) => /^\/.*\.crt$/.test(value)),
-  base64: string('base64', (value) => base64Bytes(value) !== null),
   timestamp: string('a time as in RFC 3339', (value) => parseTimestamp(value) !== null),
   'version or label': string('a version such as v1.31.0, or a label such as stable-1', isVersionOrLabel),
   version: string('a version such as v1.31.0', (value) => /^v?\d{1,3}\.\d{1,4}/.test(value) || /^[a-z]/.test(value)),
@@ -136,13 +135,6 @@ function isPortRange(value: string): boolean {
   const [, first, sign, other = first] = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(value.trim()) ?? [];
   const last = sign === '+' ? Number(first) + Number(other) : Number(other);
   return first !== undefined && Number(first) <= last && last <= 65_535;
-}
-
-/** The bytes that base64 text stands for; null when it is none. */
-export function base64Bytes(text: string): Uint8Array | null {
-  const digits = text.replace(/[\r\n]/g, '');
-  if (digits.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(digits)) return null;
-  return Buffer.from(digits, 'base64');
 }
 
 function isDnsName(value: string): boolean {

@@ -320,7 +320,8 @@ function isShown({ secret }: Field, type: Type): boolean {
 
 const secretTypes = new WeakMap<Type, boolean>();
 
-function holdsSecret(type: Type): boolean {
+/** Whether a value of the type, or anything in it, is shown nowhere. */
+export function holdsSecret(type: Type): boolean {
   const known = secretTypes.get(type);
   if (known !== undefined) return known;
   const holds = findSecret(type);

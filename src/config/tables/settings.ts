@@ -4,7 +4,7 @@ import type { Flag } from '../flag.js';
 import type { FlagType, FlagValue } from '../flag-values.js';
 import { KUBERNETES_MINOR } from '../version.js';
 import type { Mapping } from '../yaml.js';
-import { readStruct } from './read.js';
+import { holdsSecret, readStruct } from './read.js';
 import type { Report } from './report.js';
 import type { Spelling } from './spelling.js';
 import { Section, type Read } from './section.js';
@@ -14,7 +14,8 @@ import { fieldOf, type Check, type Field, type StructType, type Type, type Typed
 
 /**
  * Reads a document by its table, in the words of Kubernetes' validation. Null and absent are the same and give the default. So does what is wrong, which is
- * reported, so that one pass finds every problem. Fields that are unknown or given twice are reported by rules of {@link STRICT}.
+ * reported, so that one pass finds every problem. Fields that are unknown or given twice are reported by rules of {@link STRICT}. No value of a document
+ * that may hold secrets is reported: it may be one in the wrong place.
  */
 export function readSettings<V>(
   table: StructType & Typed<V>,
@@ -22,6 +23,11 @@ export function readSettings<V>(
   path: string,
   report: (report: Report) => void,
 ): V {
+  const isShown = !holdsSecret(table);
+  const refusal = (type: Type, value: unknown): Omit<Report, 'severity' | 'path'> => {
+    const problem = `must be ${wanted(type, value)}`;
+    return { rule: 'type', value: isShown ? printValue(value) : null, problem, expected: '' };
+  };
   const reading = { version: '', release: KUBERNETES_MINOR, report, readEmbedded: () => null, refusal };
   return values(table, readStruct(table, mapping, path, reading, true)) as V;
 }
@@ -29,12 +35,9 @@ export function readSettings<V>(
 /** Rules of reports that a lenient reader passes over. */
 export const STRICT: readonly string[] = ['unknown-field', 'case', 'duplicate-field'];
 
-function refusal(type: Type, value: unknown): Omit<Report, 'severity' | 'path'> {
-  return { rule: 'type', value: printValue(value), problem: `must be ${wanted(type, value)}`, expected: '' };
-}
-
 function wanted(type: Type, value: unknown): string {
   if (type.is === 'list') return 'a list';
+  if (type.is === 'enum') return type.values.join(' or ');
   if (type.is !== 'scalar') return 'a mapping';
   if (type.format === 'string') return 'a string';
   if (type.format === 'int') return `an integer in the range [${type.min ?? 0}, ${type.max ?? 0}]`;
@@ -44,7 +47,10 @@ function wanted(type: Type, value: unknown): string {
 
 function values({ fields }: StructType, section: Section | null): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, of]) => [name, valueOf(fieldOf(of), section?.read(name) ?? null)]),
+    Object.entries(fields).map(([name, of]) => {
+      const isNull = fieldOf(of).isNullable === true && section?.isGiven(name) !== true;
+      return [name, isNull ? null : valueOf(fieldOf(of), section?.read(name) ?? null)];
+    }),
   );
 }
 

@@ -28,8 +28,16 @@ function goDuration(raw: string | number | boolean): string {
   return typeof raw === 'number' ? durationFromNanoseconds(BigInt(raw)) : (parseDuration(String(raw)) ?? '0s');
 }
 
+/** The bytes that base64 text stands for; null when it is none. */
+export function base64Bytes(text: string): Uint8Array | null {
+  const digits = text.replace(/[\r\n]/g, '');
+  if (digits.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(digits)) return null;
+  return Buffer.from(digits, 'base64');
+}
+
 export const BASIC = {
   string: string('text', always),
+  base64: string('base64', (value) => base64Bytes(value) !== null),
   bool: { in: 'boolean', test: always, should: 'true or false' },
   int: { in: 'number', test: always, should: 'an integer' },
   number: { in: 'number', test: always, should: 'a number' },

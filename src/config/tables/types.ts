@@ -112,6 +112,8 @@ export interface Field extends Setting {
   readonly is: 'field';
   readonly type: Type;
   readonly required?: boolean;
+  /** Of a section: nothing written is null, not its defaults. */
+  readonly isNullable?: true;
   /** Of a text: nothing is a value, too, of whatever format others are. */
   readonly mayBeEmpty?: boolean;
   /** Its value, and everything in it, is shown nowhere. */
@@ -169,7 +171,7 @@ export const int32 = scalar('int', -(2 ** 31), 2 ** 31 - 1);
 export const int64 = scalar('int', -(2 ** 63), 2 ** 63);
 export const duration = scalar('duration');
 export const path = text;
-export const any: AnyType = { is: 'any' };
+export const any: AnyType & Typed<unknown> = { is: 'any' };
 
 /** An integer of 32 bits with bounds of its own. */
 export function int(min: number, max: number = 2 ** 31 - 1): ScalarType & Typed<number> {
@@ -196,7 +198,7 @@ export function parsed(type: ScalarType): ScalarType {
   return { ...type, refusesNull: true };
 }
 
-export function oneOf(...values: readonly string[]): EnumType {
+export function oneOf(...values: readonly string[]): EnumType & Typed<string> {
   return { is: 'enum', values };
 }
 
@@ -208,8 +210,12 @@ export function list<T extends Type>(
 }
 
 /** As {@link list}, where nothing written means no entries. */
-export function entries<T extends Type>(of: T): ListType & Typed<readonly ValueOf<T>[]> {
-  return { is: 'list', of, min: 0, max: Infinity, unique: null, isNeverNull: true };
+export function entries<T extends Type>(
+  of: T,
+  rest: Partial<Pick<ListType, 'unique'>> = {},
+): ListType & Typed<readonly ValueOf<T>[]> {
+  const plain: ListType = list(of, rest);
+  return { ...plain, isNeverNull: true };
 }
 
 export function map<T extends Type>(of: T): MapType & Typed<Readonly<Record<string, ValueOf<T>>>> {
@@ -238,8 +244,16 @@ export function field<T extends Type>(type: T, rest: FieldOf<T>): Field & Typed<
 
 type FieldOf<T> = Omit<Field, 'is' | 'type' | 'checks'> & { readonly checks?: readonly Check<ValueOf<T>>[] };
 
-export function required(type: Type, rest: Omit<Field, 'is' | 'type' | 'required'> = {}): Field {
+export function required<T extends Type>(
+  type: T,
+  rest: Omit<Field, 'is' | 'type' | 'required'> = {},
+): Field & Typed<ValueOf<T>> {
   return { is: 'field', type, required: true, ...rest };
+}
+
+/** A section that means something even where nothing is in it; null: it is not there. */
+export function optional<T extends Type>(type: T): Field & Typed<ValueOf<T> | null> {
+  return { is: 'field', type, isNullable: true };
 }
 
 export function fieldOf(entry: Type | Field): Field {

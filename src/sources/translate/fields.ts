@@ -84,11 +84,6 @@ export class Fields {
     this.findings.errors.add(() => new FieldProblem(this.path(path), null, detail));
   }
 
-  /** Notes something about a field whose value must not be shown. */
-  warnSecret(path: string, detail: string): void {
-    this.findings.warnings.add(() => new FieldProblem(this.path(path), null, detail));
-  }
-
   /** The names of the fields that are there. */
   names(): readonly string[] {
     return Object.keys(this.mapping);

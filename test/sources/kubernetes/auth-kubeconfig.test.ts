@@ -113,9 +113,9 @@ t.test('each wrong field of a kubeconfig is named, without secrets', (t) => {
   t.same(problemsOf(text({ user: 'token: 12345, password: [x], tokenFile: {}, as-groups: a, username: 7' })), [
     'users[0].user.token: must be a string',
     'users[0].user.tokenFile: must be a string',
+    'users[0].user.as-groups: must be a list',
     'users[0].user.username: must be a string',
     'users[0].user.password: must be a string',
-    'users[0].user.as-groups: must be a list',
   ]);
   t.same(problemsOf(text({ user: 'exec: { command: a, args: [12345678], env: [secret] }' })), [
     'users[0].user.exec.args[0]: must be a string',
@@ -123,25 +123,22 @@ t.test('each wrong field of a kubeconfig is named, without secrets', (t) => {
   ]);
   t.same(problemsOf(text({ user: 'exec: secret' })), ['users[0].user.exec: must be a mapping']);
   t.same(problemsOf('users: [{name: a, user: secret}, secret]'), [
-    'users[1]: must be a mapping',
     'users[0].user: must be a mapping',
+    'users[1]: must be a mapping',
   ]);
   t.same(problemsOf('users: secret'), ['users: must be a list']);
   t.same(problemsOf(text({ cluster: 'insecure-skip-tls-verify: "yes", certificate-authority-data: "%%"' })), [
-    'clusters[0].cluster.insecure-skip-tls-verify: "yes": must be true or false',
+    'clusters[0].cluster.insecure-skip-tls-verify: must be true or false',
     'clusters[0].cluster.certificate-authority-data: must be base64',
   ]);
   t.same(problemsOf(text({ cluster: 'certificate-authority: a, certificate-authority-data: YQ==' })), [
-    'clusters[0].cluster.certificate-authority: "a": must not be given beside certificate-authority-data',
+    'clusters[0].cluster.certificate-authority-data: must not be given beside certificate-authority',
   ]);
-  t.same(problemsOf(text({ user: 'as: "a\\nb"' })), ['users[0].user.as: "a\\nb": must not hold control characters']);
-  t.same(problemsOf('apiVersion: v2\nkind: Pod'), [
-    'apiVersion: "v2": must be one of v1',
-    'kind: "Pod": must be one of Config',
-  ]);
+  t.same(problemsOf(text({ user: 'as: "a\\nb"' })), ['users[0].user.as: must be text without control characters']);
+  t.same(problemsOf('apiVersion: v2\nkind: Pod'), ['apiVersion: must be v1', 'kind: must be Config']);
   t.same(problemsOf('users: [{name: a, user: {}}, {name: a, user: {}}, {user: {}}]'), [
-    'users[1].name: "a": is given twice',
-    'users[2].name: null: is required',
+    'users[1].name: is given twice',
+    'users[2].name: is missing: should be text',
   ]);
   t.same(problemsOf('- a'), ['must be a mapping']);
   t.same(problemsOf('a: b\n---\nc: d'), ['holds 2 documents, must be one']);
@@ -154,8 +151,8 @@ t.test('each wrong field of a kubeconfig is named, without secrets', (t) => {
 t.test('unknown fields of a kubeconfig are warnings', (t) => {
   const { warnings } = parseKubeconfig(text({ user: 'tokenfile: /a', rest: 'colour: red' }), 'file');
   t.same([...warnings].sort(), [
-    'colour: is no field known here, and ignored',
-    'users[0].user.tokenfile: is no field known here, and ignored',
+    'colour: is an unknown field',
+    'users[0].user.tokenfile: has the wrong case: should be tokenFile',
   ]);
   t.end();
 });
@@ -163,7 +160,7 @@ t.test('unknown fields of a kubeconfig are warnings', (t) => {
 t.test('a kubeconfig is parsed as kubectl does', (t) => {
   const base =
     'x: &base {server: "https://a:1"}\nclusters: [{name: k, cluster: {<<: *base, insecure-skip-tls-verify: yes}}]';
-  t.match(parseKubeconfig(base, 'file').clusters.get('k'), { server: 'https://a:1', insecure: true });
+  t.match(parseKubeconfig(base, 'file').clusters.get('k'), { server: 'https://a:1', 'insecure-skip-tls-verify': true });
   t.end();
 });
 
@@ -254,7 +251,7 @@ t.test('kubeconfig: exec settings are checked', async (t) => {
       .join('; '),
   );
   t.same(problemsOf(text({ user: 'exec: {command: a, env: [{value: b}]}' })), [
-    'users[0].user.exec.env[0].name: null: is required',
+    'users[0].user.exec.env[0].name: is missing: should be text',
   ]);
 });
 

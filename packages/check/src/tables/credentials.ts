@@ -1,4 +1,11 @@
-import { exclusive, needs, rule, someOf } from '../../../../src/config/tables/rules.js';
+import {
+  CLUSTER as READ_CLUSTER,
+  EXEC as READ_EXEC,
+  secret,
+  SERVER as READ_SERVER,
+  USER as READ_USER,
+} from '../../../../src/config/kubeconfig.js';
+import { needs, exclusive, rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { scalar } from '../../../../src/config/tables/formats.js';
 import {
@@ -8,21 +15,14 @@ import {
   list,
   map,
   oneOf,
-  path,
   required,
   struct,
   text,
-  type Field,
   type KindTable,
   type Rule,
-  type Type,
 } from '../../../../src/config/tables/types.js';
 
-/** How clients reach the API server and prove who they are: full of secrets. */
-
-function secret(type: Type): Field {
-  return field(type, { secret: true });
-}
+/** How clients reach the API server and prove who they are, as strictly as can be: full of secrets. */
 
 const EXTENSIONS = list(struct({ name: required(text), extension: any }), { unique: 'name' });
 
@@ -37,30 +37,20 @@ const UNVERIFIED = rule('tls', (section) => {
     section.warn('tls', 'insecure-skip-tls-verify', 'lets any server answer in place of the API server');
 });
 
-const SERVER = {
-  server: required(scalar('http url')),
-  'tls-server-name': text,
-  'insecure-skip-tls-verify': bool,
-  'certificate-authority-data': secret(scalar('base64')),
-  'proxy-url': secret(scalar('proxy url')),
-  'disable-compression': bool,
-};
+const SERVER = { ...READ_SERVER, server: required(scalar('http url')), 'proxy-url': secret(scalar('proxy url')) };
 
 const CLUSTER = struct(
-  { ...SERVER, 'certificate-authority': path, extensions: EXTENSIONS },
-  exclusive('certificate-authority', 'certificate-authority-data'),
+  { ...READ_CLUSTER.fields, ...SERVER, extensions: EXTENSIONS },
+  ...READ_CLUSTER.rules,
   AUTHORITY,
   UNVERIFIED,
 );
 
 const EXEC = struct(
   {
+    ...READ_EXEC,
     apiVersion: required(oneOf('client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1')),
-    command: required(path),
-    args: secret(list(text)),
-    env: list(struct({ name: required(text), value: secret(text) })),
-    installHint: text,
-    provideClusterInfo: bool,
+    command: required(text),
     interactiveMode: oneOf('Never', 'IfAvailable', 'Always'),
   },
   rule('requires', (section) => {
@@ -95,26 +85,12 @@ const ONE_METHOD = rule('exclusive', (section) => {
 
 const USER = struct(
   {
-    'client-certificate': path,
-    'client-certificate-data': secret(scalar('base64')),
-    'client-key': path,
-    'client-key-data': secret(scalar('base64')),
-    token: secret(text),
-    tokenFile: path,
-    as: text,
-    'as-uid': text,
-    'as-groups': list(text),
-    'as-user-extra': map(list(text)),
-    username: text,
-    password: secret(text),
-    'auth-provider': field(struct({ name: required(text), config: secret(map(text)) }), {
-      deprecated: 'exec',
-    }),
+    ...READ_USER.fields,
+    'auth-provider': field(struct({ name: required(text), config: secret(map(text)) }), { deprecated: 'exec' }),
     exec: EXEC,
     extensions: EXTENSIONS,
   },
-  exclusive('client-certificate', 'client-certificate-data'),
-  exclusive('client-key', 'client-key-data'),
+  ...READ_USER.rules,
   exclusive('exec', 'auth-provider'),
   needs('password', 'username'),
   PAIR,

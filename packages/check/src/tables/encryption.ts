@@ -1,4 +1,4 @@
-import { base64Bytes } from '../../../../src/config/tables/formats.js';
+import { base64Bytes } from '../../../../src/config/tables/spelling.js';
 import { exclusive, rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { scalar } from '../../../../src/config/tables/formats.js';

@@ -77,17 +77,7 @@ export interface ExecAccess {
   readonly interactiveMode: InteractiveMode;
   readonly installHint: string;
   /** What the plugin receives about the cluster; null: nothing. */
-  readonly cluster: ExecCluster | null;
-}
-
-export interface ExecCluster {
-  readonly server: string;
-  readonly tlsServerName: string;
-  readonly insecure: boolean;
-  readonly authority: PemSource | null;
-  readonly proxyUrl: string;
-  readonly disableCompression: boolean;
-  readonly config: unknown;
+  readonly cluster: Cluster | null;
 }
 
 interface AccessOptions {
@@ -195,19 +185,26 @@ function kubeconfigAccess(kubeconfig: Kubeconfig, options: AccessOptions): Acces
       ? ([cluster?.server ?? '', `${cluster?.at ?? 'cluster'}.server`] as const)
       : ([master, '--master'] as const);
   const server = parseServer(serverText, serverField, problems);
-  const proxy = proxyOf(cluster?.proxyUrl ?? '', `${cluster?.at ?? 'cluster'}.proxy-url`, server, options, problems);
-  if (cluster?.insecure === true && cluster.authority !== null) {
+  const proxy = proxyOf(
+    cluster?.['proxy-url'] ?? '',
+    `${cluster?.at ?? 'cluster'}.proxy-url`,
+    server,
+    options,
+    problems,
+  );
+  const insecure = cluster?.['insecure-skip-tls-verify'] ?? false;
+  if (cluster !== null && insecure && cluster.authority !== null) {
     problems.push(`${cluster.at}.insecure-skip-tls-verify: must not be true beside a certificate authority`);
   }
   // The name belongs to the server that --master replaces.
-  const tlsServerName = master === '' ? (cluster?.tlsServerName ?? '') : '';
+  const tlsServerName = master === '' ? (cluster?.['tls-server-name'] ?? '') : '';
   const tls: TlsAccess = {
     serverName: tlsServerName === '' ? hostOf(server) : tlsServerName,
     authority: cluster?.authority ?? null,
-    insecure: cluster?.insecure ?? false,
+    insecure,
     pair: user === null ? null : certificatePair(user, problems),
   };
-  const execCluster = cluster === null ? null : toExecCluster(cluster, serverText, tlsServerName);
+  const execCluster = cluster && { ...cluster, server: serverText, 'tls-server-name': tlsServerName };
   const login = user === null ? NO_LOGIN : readLogin(user, execCluster, problems);
   const impersonate = user === null ? null : checkImpersonation(user, problems);
   if (problems.length > 0) throw new KubeconfigError(file, problems);
@@ -280,7 +277,7 @@ function proxyOf(
 }
 
 function unusedProxy(cluster: Cluster | null, { egress = null }: AccessOptions): readonly string[] {
-  if (egress === null || cluster === null || cluster.proxyUrl === '') return [];
+  if (egress === null || cluster === null || cluster['proxy-url'] === '') return [];
   return [`${cluster.at}.proxy-url: not used, as --egress-selector-config-file counts in its place`];
 }
 
@@ -293,8 +290,8 @@ function certificatePair({ at, certificate, key }: User, problems: string[]): Tl
   return null;
 }
 
-function readLogin(user: User, cluster: ExecCluster | null, problems: string[]): Login {
-  const { at, token, tokenFile, username, password, authProvider, exec } = user;
+function readLogin(user: User, cluster: Cluster | null, problems: string[]): Login {
+  const { at, token, tokenFile, username, password, 'auth-provider': authProvider, exec } = user;
   const basic = username === '' && password === '' ? null : { username, password };
   if (basic !== null && (token !== '' || tokenFile !== '')) {
     problems.push(`${at}: must have either a token or a username and password`);
@@ -303,10 +300,10 @@ function readLogin(user: User, cluster: ExecCluster | null, problems: string[]):
   if (!isHeaderToken(token)) problems.push(`${at}.token: must be printable ASCII`);
   if (authProvider !== null) {
     problems.push(
-      `${at}.auth-provider: "${authProvider}": auth providers are not supported (Kubernetes dropped them in 1.26): use exec`,
+      `${at}.auth-provider: "${authProvider.name}": auth providers are not supported (Kubernetes dropped them in 1.26): use exec`,
     );
   }
-  return { token, tokenFile, basic, exec: exec === null ? null : readExec(exec, cluster, problems) };
+  return { token, tokenFile, basic, exec: exec && readExec(exec, `${at}.exec`, cluster, problems) };
 }
 
 /** Whether text can be sent as a bearer token. */
@@ -314,14 +311,14 @@ export function isHeaderToken(token: string): boolean {
   return /^[\x21-\x7e]*$/.test(token);
 }
 
-function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems: string[]): ExecAccess {
-  const { at, command, args, env, installHint, provideClusterInfo } = settings;
+function readExec(settings: ExecSettings, at: string, cluster: Cluster | null, problems: string[]): ExecAccess {
+  const { command, args, installHint, provideClusterInfo } = settings;
   const apiVersion = EXEC_API_VERSIONS.find((version) => version === settings.apiVersion);
   if (apiVersion === undefined) {
     problems.push(`${at}.apiVersion: "${settings.apiVersion}": must be ${EXEC_API_VERSIONS.join(' or ')}`);
   }
   if (command === '') problems.push(`${at}.command: is required`);
-  problems.push(...fieldsWithNull(settings));
+  problems.push(...fieldsWithNull(settings, at));
   // Only the older version has a default.
   const modeText =
     settings.interactiveMode === '' && apiVersion?.endsWith('v1beta1') === true
@@ -335,7 +332,7 @@ function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems:
     at,
     command,
     args,
-    env,
+    env: settings.env.map(({ name, value }) => [name, value]),
     installHint,
     apiVersion: apiVersion ?? EXEC_API_VERSIONS[0],
     interactiveMode: interactiveMode ?? 'Never',
@@ -344,11 +341,11 @@ function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems:
 }
 
 /** A value that no process can be given; Node's error would contain it, and it may be secret. */
-function fieldsWithNull({ at, command, args, env }: ExecSettings): readonly string[] {
+function fieldsWithNull({ command, args, env }: ExecSettings, at: string): readonly string[] {
   const texts: readonly (readonly [field: string, text: string])[] = [
     ['command', command],
     ...args.map((text, index) => [`args[${index}]`, text] as const),
-    ...env.flatMap(([name, value], index) => [
+    ...env.flatMap(({ name, value }, index) => [
       [`env[${index}].name`, name] as const,
       [`env[${index}].value`, value] as const,
     ]),
@@ -358,15 +355,9 @@ function fieldsWithNull({ at, command, args, env }: ExecSettings): readonly stri
     .map(([field]) => `${at}.${field}: must not hold a null character`);
 }
 
-function toExecCluster(cluster: Cluster, server: string, tlsServerName: string): ExecCluster {
-  const { insecure, authority, proxyUrl, disableCompression, execConfig } = cluster;
-  return { server, tlsServerName, insecure, authority, proxyUrl, disableCompression, config: execConfig };
-}
-
-function checkImpersonation({ at, impersonate }: User, problems: string[]): Impersonation | null {
-  const { user, uid, groups, extra } = impersonate;
-  if (user === '' && (uid !== '' || groups.length > 0 || extra.length > 0)) {
-    problems.push(`${at}.as: is required beside as-uid, as-groups and as-user-extra`);
-  }
-  return user === '' ? null : impersonate;
+function checkImpersonation(user: User, problems: string[]): Impersonation | null {
+  if (user.as !== '') return user;
+  if (user['as-uid'] !== '' || user['as-groups'].length > 0 || Object.keys(user['as-user-extra']).length > 0)
+    problems.push(`${user.at}.as: is required beside as-uid, as-groups and as-user-extra`);
+  return null;
 }

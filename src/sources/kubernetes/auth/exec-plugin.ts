@@ -7,7 +7,8 @@ import { endOfValidity } from '../../../base/pem.js';
 import { parseTimestamp } from '../../../base/timestamp.js';
 import { TranslateError } from '../../translate/errors.js';
 import { Fields } from '../../translate/fields.js';
-import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';
+import { isHeaderToken, type ExecAccess } from './access.js';
+import { filledFields, type Cluster } from './kubeconfig.js';
 import { parseDocument } from './document.js';
 import { CredentialsError } from './errors.js';
 import { CommandError, runCommand } from './exec-run.js';
@@ -231,17 +232,12 @@ export class ExecPlugin {
   }
 
   /** Empty fields are left out, as in kube-proxy. */
-  private async clusterInfo(cluster: ExecCluster): Promise<object> {
-    const { server, tlsServerName, insecure, authority, proxyUrl, disableCompression, config } = cluster;
-    const pem = authority?.type === 'data' ? authority.pem : await this.authority?.read();
+  private async clusterInfo(cluster: Cluster): Promise<object> {
+    const pem = (await this.authority?.read()) ?? null;
     return {
-      server,
-      ...(tlsServerName === '' ? {} : { 'tls-server-name': tlsServerName }),
-      ...(insecure ? { 'insecure-skip-tls-verify': true } : {}),
-      ...(pem === undefined ? {} : { 'certificate-authority-data': Buffer.from(pem, 'latin1').toString('base64') }),
-      ...(proxyUrl === '' ? {} : { 'proxy-url': proxyUrl }),
-      ...(disableCompression ? { 'disable-compression': true } : {}),
-      ...(config === null ? {} : { config }),
+      ...filledFields(cluster),
+      ...(pem === null ? {} : { 'certificate-authority-data': Buffer.from(pem, 'latin1').toString('base64') }),
+      ...(cluster.execConfig === null ? {} : { config: cluster.execConfig }),
     };
   }
 }

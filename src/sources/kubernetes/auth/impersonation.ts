@@ -5,11 +5,12 @@ import type { Impersonation } from './kubeconfig.js';
 const PLAIN = /[!#$&'*+\-.^_`|~0-9A-Za-z]/;
 
 /** The headers that ask the API server to take a request for another user's (user impersonation). */
-export function impersonationHeaders({ user, uid, groups, extra }: Impersonation): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = { 'Impersonate-User': headerValue(user) };
+export function impersonationHeaders(as: Impersonation): OutgoingHttpHeaders {
+  const { 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = as;
+  const headers: OutgoingHttpHeaders = { 'Impersonate-User': headerValue(as.as) };
   if (uid !== '') headers['Impersonate-Uid'] = headerValue(uid);
   if (groups.length > 0) headers['Impersonate-Group'] = groups.map(headerValue);
-  for (const [key, values] of extra) {
+  for (const [key, values] of Object.entries(extra)) {
     if (values.length > 0) headers[`Impersonate-Extra-${escapeName(key)}`] = values.map(headerValue);
   }
   return headers;

@@ -1,4 +1,4 @@
-import type { Cluster } from '../auth/kubeconfig.js';
+import { filledFields, type Cluster } from '../auth/kubeconfig.js';
 
 /** A kubeconfig that identifies us by a file with certificate and key. */
 export function kubeconfigText(cluster: Cluster | null, pair: string): string {
@@ -26,19 +26,10 @@ function textFor(cluster: Cluster | null, identity: object): string {
   return `${JSON.stringify(kubeconfig, null, 2)}\n`;
 }
 
-function clusterFields({ server, authority, ...rest }: Cluster): Readonly<Record<string, unknown>> {
-  const { insecure, tlsServerName, proxyUrl, disableCompression } = rest;
-  const given =
-    authority?.type === 'file'
-      ? { 'certificate-authority': authority.path }
-      : { 'certificate-authority-data': Buffer.from(authority?.pem ?? '', 'latin1').toString('base64') };
-  const fields: Readonly<Record<string, string | boolean>> = {
-    server,
-    ...given,
-    'insecure-skip-tls-verify': insecure,
-    'tls-server-name': tlsServerName,
-    'proxy-url': proxyUrl,
-    'disable-compression': disableCompression,
+function clusterFields(cluster: Cluster): Readonly<Record<string, unknown>> {
+  const { authority } = cluster;
+  return {
+    ...filledFields(cluster),
+    ...(authority?.type === 'file' ? { 'certificate-authority': authority.path } : {}),
   };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '' && value !== false));
 }
