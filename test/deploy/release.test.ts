@@ -1,8 +1,8 @@
 // needs: openssl
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { projectFile } from '../support/lab/agent.js';
@@ -14,6 +14,23 @@ interface Entry {
   readonly target?: string;
 }
 type Json = Readonly<Record<string, unknown>>;
+/** What krew reads of a plugin's manifest, of its API v1alpha2. */
+interface KrewManifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly version: string;
+    readonly shortDescription: string;
+    readonly platforms: readonly {
+      readonly selector: { readonly matchExpressions: readonly { key: string; operator: string; values: string[] }[] };
+      readonly uri: string;
+      readonly sha256: string;
+      readonly files: readonly { readonly from: string; readonly to: string }[];
+      readonly bin: string;
+    }[];
+  };
+}
 interface Release {
   readonly tar: (entries: readonly Entry[], seconds: number) => Buffer;
   readonly entriesOf: (folder: string) => Entry[];
@@ -22,7 +39,7 @@ interface Release {
     images: readonly Json[],
     about: Json,
   ) => { readonly entries: Entry[]; readonly digest: string };
-  readonly krewManifest: (plugin: Readonly<Record<string, string>>) => unknown;
+  readonly krewManifest: (plugin: Readonly<Record<string, string>>) => KrewManifest;
   readonly releaseNotes: (changelog: string, version: string) => string;
   readonly spdx: (bom: Json, created: string) => Json;
   readonly checksums: (files: ReadonlyMap<string, Buffer>) => string;
@@ -114,20 +131,65 @@ t.test('image layout: each blob has its digest, each image its start command, th
 t.test('release notes are the section of the version in the changelog', (t) => {
   const changelog = '# Changelog\n\n## 1.1.0 - unreleased\n\n### Added\n\n- new\n\n## 1.0.0 - 2026-01-01\n\n- old\n';
   t.equal(release.releaseNotes(changelog, '1.1.0'), '### Added\n\n- new\n');
-  const digest = 'a'.repeat(64);
-  const plugin = { version: '1.1.0', description: 'd', archive: 'npm/a.tgz', digest, url: 'https://example.org/1.1.0' };
-  t.match(release.krewManifest(plugin), {
-    apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
-    kind: 'Plugin',
-    metadata: { name: 'pointsman' },
-    spec: {
-      version: 'v1.1.0',
-      platforms: [{ uri: 'https://example.org/1.1.0/npm/a.tgz', sha256: digest, bin: 'dist/main.js' }],
-    },
-  });
   t.equal(release.releaseNotes(changelog, '1.0.0'), '- old\n');
   t.throws(() => release.releaseNotes(changelog, '1.1'), /no section 1\.1/);
   t.ok(release.releaseNotes(readFileSync(projectFile('CHANGELOG.md'), 'utf8'), '0.1.0').length > 1000);
+  t.end();
+});
+
+t.test('the krew manifest has the fields that krew checks, and installs the command from the npm package', (t) => {
+  const sum = 'a'.repeat(64);
+  const plugin = {
+    version: '1.1.0',
+    description: 'd',
+    archive: 'npm/a.tgz',
+    digest: sum,
+    url: 'https://example.org/1',
+  };
+  const { apiVersion, kind, metadata, spec } = release.krewManifest(plugin);
+  t.same([apiVersion, kind, metadata.name], ['krew.googlecontainertools.github.com/v1alpha2', 'Plugin', 'pointsman']);
+  t.match(spec.version, /^v\d+\.\d+\.\d+$/);
+  t.match(spec.shortDescription, /^[^\r\n]{1,50}$/);
+  const fields = ['caveats', 'description', 'homepage', 'platforms', 'shortDescription', 'version'];
+  t.same(
+    Object.keys(spec).filter((field) => !fields.includes(field)),
+    [],
+  );
+  const args = ['pack', '--dry-run', '--ignore-scripts', '--json'];
+  const [packed] = JSON.parse(execFileSync('npm', args, { cwd: projectFile('.'), encoding: 'utf8' })) as [
+    { readonly files: readonly { readonly path: string; readonly mode: number }[] },
+  ];
+  t.equal(spec.platforms.length, 1);
+  for (const { selector, uri, sha256, files, bin, ...others } of spec.platforms) {
+    t.same(others, {});
+    t.same([uri, sha256], ['https://example.org/1/npm/a.tgz', sum]);
+    for (const { key, operator, values } of selector.matchExpressions) {
+      t.ok(['os', 'arch'].includes(key), key);
+      t.equal(operator, 'In');
+      t.same(values, ['linux', 'darwin']);
+    }
+    // Of what a wildcard fits, each file and folder is moved into the folder `to`. npm packs all below `package`.
+    const placed = files.flatMap(({ from, to }) => {
+      const folder = from.replace(/\*$/, '');
+      return packed.files
+        .filter(({ path }) => `package/${path}`.startsWith(folder))
+        .map(({ path, mode }) => ({ path: `${to}/${`package/${path}`.slice(folder.length)}`, mode }));
+    });
+    const command = placed.find(({ path }) => path === bin);
+    t.ok(command && (command.mode & 0o111) === 0o111, `${bin} is there and may be run`);
+    // It is the only command of the installed folder that runs: no package.json stands above it, and no addon.
+    const folder = t.testdir();
+    for (const { path } of placed) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      copyFileSync(projectFile(path), join(folder, path));
+    }
+    symlinkSync(bin, join(folder, 'kubectl-pointsman'));
+    const { stdout, stderr, status } = spawnSync(join(folder, 'kubectl-pointsman'), ['help', 'nodes'], {
+      encoding: 'utf8',
+    });
+    t.same([stderr, status], ['', 0]);
+    t.match(stdout, /^Usage: pointsman nodes /);
+  }
   t.end();
 });
 

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
@@ -19,11 +28,13 @@ interface Program {
 const PROGRAMS = {
   conntrack: { package: 'conntrack', files: ['conntrack'], question: '-V' },
   curl: { package: 'curl', files: ['curl'], question: '-V' },
+  fish: { package: 'fish', files: ['fish'], question: '--version' },
   ip: { package: 'iproute2', files: ['ip'], question: '-V' },
   ipset: { package: 'ipset', files: ['ipset'], question: 'help' },
   iptables: { package: 'iptables', files: iptablesFiles(), question: '-V' },
   nft: { package: 'nftables', files: ['nft'], question: '-V' },
   openssl: { package: 'openssl', files: ['openssl'], question: 'version' },
+  zsh: { package: 'zsh', files: ['zsh'], question: '--version' },
 } as const satisfies Readonly<Record<string, Program>>;
 
 export type ProgramName = keyof typeof PROGRAMS;
@@ -32,7 +43,7 @@ export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
 /** An ordinary user's PATH lacks them in Debian. */
 const ADMINISTRATORS_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 /** Grows with every change to what a cache folder holds. */
-const FORMAT = '2';
+const FORMAT = '3';
 /** Names of protocols are in /etc/protocols, a file of another package: ipset takes none where that is missing, and nft prints numbers. */
 const PROTOCOLS_FILE = '/etc/protocols';
 const PROTOCOLS_LIBRARY = 'protocols.so';
@@ -133,6 +144,8 @@ function fetched(cache: string, names: readonly ProgramName[]): string {
     const root = join(building, 'root');
     apt.unpack(apt.needed(names.map((name) => PROGRAMS[name].package)), root);
     apt.close();
+    // fish finds its files beside itself only if etc is there too.
+    symlinkSync('../etc', join(root, 'usr/etc'));
     writeLaunchers(building, join(cache, format), names);
   });
 }
@@ -174,12 +187,26 @@ function environment(root: string): string {
     LD_LIBRARY_PATH: libraries.join(':'),
     XTABLES_LIBDIR: first(libraries.map((folder) => join(folder, 'xtables'))),
     OPENSSL_CONF: first([join(root, 'etc/ssl/openssl.cnf')]),
+    // zsh takes its modules' folder from no variable of its own.
+    ZSH_MODULES: first(libraries.flatMap((folder) => childrenOf(join(folder, 'zsh')))),
+    FPATH: zshFunctions(root),
     LD_PRELOAD: first([join(root, '..', PROTOCOLS_LIBRARY)]),
   };
   return Object.entries(variables)
     .filter(([, value]) => value !== undefined)
     .map(([name, value = '']) => `export ${name}=${quoted(value)}`)
     .join('\n');
+}
+
+/** The folders of zsh's functions for completion. */
+function zshFunctions(root: string): string | undefined {
+  const folder = join(root, 'usr/share/zsh/functions/Completion');
+  if (!existsSync(folder)) return undefined;
+  return [folder, ...['Base', 'Unix', 'Zsh'].map((name) => join(folder, name))].join(':');
+}
+
+function childrenOf(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
 }
 
 /** Folders of libraries that Debian names by the machine's architecture, such as `usr/lib/x86_64-linux-gnu`. */
