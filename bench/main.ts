@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { findPrograms, programsCache } from '../test/support/programs.js';
 import { compare, COMPARED, printComparison, type Compared, type Comparison } from './comparison.js';
 import { CLUSTERS, NODE_NAME, parseCluster, printCluster } from './cluster.js';
 import { measure, MODES, type BenchMode, type Measured, type MeasureOptions } from './measure.js';
@@ -97,6 +98,9 @@ function main(): number {
     process.stdout.write(USAGE);
     return 0;
   }
+  const { path, note } = findPrograms(programsCache());
+  if (note !== null) process.stderr.write(`${note}\n`);
+  process.env['PATH'] = path;
   const mode = MODES.find((each) => each === values.mode);
   if (mode === undefined) throw new Error(`--mode ${values.mode}: must be one of ${MODES.join(', ')}`);
   const subjects = [

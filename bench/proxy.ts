@@ -121,6 +121,8 @@ export class Proxy {
   async stop(): Promise<void> {
     if (this.ended) return;
     const exit = once(this.child, 'exit');
+    // What ended the measurement is the error to report, not that its syncs never came.
+    this.waiting.length = 0;
     this.child.kill('SIGTERM');
     await exit;
   }
