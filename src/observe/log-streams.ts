@@ -13,14 +13,15 @@ export interface TextStream {
  */
 export function logStreams(
   { splitStream, infoBufferSize, flushFrequency }: LoggingConfig,
-  stdout: TextStream = process.stdout,
+  stdout?: TextStream,
   stderr: TextStream = process.stderr,
 ): LogOutput {
   const now = (): number => performance.timeOrigin + performance.now();
   const writeError = writerTo(stderr);
   const unbuffered = (write: Write): Buffered => ({ write, flush: () => undefined });
   if (!splitStream) return { ...unbuffered(writeError), now };
-  const writeMessage = writerTo(stdout);
+  // Node makes the stream when it is first read, which takes a hundredth of a start.
+  const writeMessage = writerTo(stdout ?? process.stdout);
   const messages =
     infoBufferSize > 0 ? buffered(writeMessage, infoBufferSize, flushFrequency) : unbuffered(writeMessage);
   return {
