@@ -3,6 +3,7 @@
 import t, { type Test } from 'tap';
 import type { TracedAndExplained } from '../../src/cli/print-trace.js';
 import type { TracedAnswer, TracedConnection } from '../../src/dataplane/trace/connection.js';
+import { inFull } from '../support/extent.js';
 import { endpoint, eventually, Lab, type CommandResult, type Traffic } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type FamilyView } from '../support/lab/packet-table.js';
@@ -138,12 +139,17 @@ const ROWS: readonly Row[] = [
   { what: 'endpoint refuses', from: 'client', to: clusterIP(47), outcome: 'forwarded', answer: 'refused' },
 ];
 
+/** The other modes show both families by one row in three; mode nftables has all rows of both. */
+function extentOf({ family }: FamilyView, index: number): typeof inFull {
+  return labMode() === 'nftables' || family === 'IPv4' || index % 3 === 0 ? {} : inFull;
+}
+
 t.test('trace agrees with explain', async (t) => {
   const at = await scene(t);
   const before = await ruleset(at.lab);
-  for (const { what, from, to, protocol = 'TCP', outcome, ours, answer } of ROWS)
+  for (const [index, { what, from, to, protocol = 'TCP', outcome, ours, answer }] of ROWS.entries())
     for (const view of FAMILY_VIEWS)
-      await t.test(`${what}, ${view.family}`, async (t) => {
+      await t.test(`${what}, ${view.family}`, extentOf(view, index), async (t) => {
         const { connection, agrees, explanation } = await traced(at, { from, to: to(view), protocol });
         t.equal(agrees, true, 'explain says the same');
         // Which rule it was is not told of iptables-legacy; ip_vs itself refuses what the node sends.
