@@ -95,7 +95,7 @@ const REQUESTS = 48;
 const ANSWER_TIMEOUT_MS = 5000;
 const EVENTUALLY_MS = 100_000;
 /** The longest pause after a look that took that long. */
-const LONG_LOOK_MS = 200;
+const LONG_LOOK_MS = 100;
 /** Less than test/run.ts waits for a word of a file, so that it is said what did not come. */
 const LONGEST_MS = 250_000;
 
