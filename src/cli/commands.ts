@@ -1,15 +1,16 @@
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import type { OutputForm } from '../config/load.js';
 import { modeProblems, prepareMode, type Machine } from '../control/mode.js';
 import { checkNode } from '../control/node-checks.js';
 import { lookUpNode } from '../control/node-lookup.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
+import { everythingOn, modeDefinition, restorableSysctls } from '../dataplane/modes.js';
 import { NO_FOOTPRINT } from '../dataplane/removal/footprint.js';
 import { removeLeftovers } from '../dataplane/removal/remove.js';
-import { everythingOn, modeDefinition } from '../dataplane/modes.js';
-import type { Host } from '../host/host.js';
+import type { Host, ConntrackSettings, KernelValue } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
 import { parseQuestion } from '../plan/question.js';
@@ -21,8 +22,6 @@ import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
 import { ask, askInto } from './ask.js';
-import { restoreSysctls } from './restored-sysctls.js';
-import { readFact } from './facts.js';
 import { claimForCleanup } from './sole-proxy.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -203,4 +202,50 @@ export function plannedState(
   const planner = new Planner(planSettings(config));
   const failures = planner.update(store.snapshot, store.takeChanges());
   return { planner, failures: failures.map(({ message }) => message) };
+}
+
+/** A line of `plan` or `dump` taken apart. */
+interface Fact {
+  readonly family: string;
+  readonly subject: string;
+  /** Of a frontend; null: it is about something else. */
+  readonly frontend: string | null;
+  /** What is said; empty: that the subject is there. */
+  readonly fact: string;
+  readonly value: string;
+}
+
+function readFact(line: string): Fact {
+  const [family = '', subject = '', ...rest] = line.split(' ');
+  const frontend = subject === 'frontend' ? (rest.shift() ?? null) : null;
+  const fact = subject === 'frontend' || subject === 'node' ? (rest.shift() ?? '') : '';
+  return { family, subject, frontend, fact, value: rest.join(' ') };
+}
+
+const UNCHANGED: ConntrackSettings = {
+  maxPerCore: 0,
+  min: 0,
+  tcpBeLiberal: false,
+  tcpEstablishedMs: null,
+  tcpCloseWaitMs: null,
+  udpMs: null,
+  udpStreamMs: null,
+};
+
+/**
+ * Gives the sysctls of modes the kernel's own values, those of them that are as the mode sets them: what they were before the mode is not known to a process that
+ * was not there. Answers what failed.
+ */
+export async function restoreSysctls(
+  config: Config,
+  host: Pick<Host, 'platform' | 'kernelValues' | 'compareKernelValues' | 'applyKernelValues'>,
+): Promise<readonly string[]> {
+  const begun = restorableSysctls(host.platform, config);
+  const values = (sysctls: readonly Sysctl[]): readonly KernelValue[] =>
+    host.kernelValues({ conntrack: UNCHANGED, sysctls, opensLoopback: false });
+  const others = new Set((await host.compareKernelValues(values(begun))).map(({ path }) => path));
+  const initial = values(begun.map((each) => ({ ...each, value: each.initial ?? each.value })));
+  const { problems } = await host.applyKernelValues(initial.filter(({ path }) => !others.has(path)));
+  // One that this kernel does not have needs nothing.
+  return problems.flatMap(({ errno, message }) => (errno === 'ENOENT' ? [] : [message]));
 }

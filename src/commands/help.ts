@@ -3,7 +3,6 @@ import { WORDS } from '../config/flags.js';
 import type { CommandSpec } from './command.js';
 import { flagGroups } from './groups.js';
 import { synopsis } from './usage.js';
-import { WIDTH, wrapped } from './wrap.js';
 
 /** Where the text about a flag begins, in its own line where the flag is longer. */
 const FLAG_COLUMN = 28;
@@ -108,3 +107,19 @@ export function sentence(phrase: string): string {
 }
 
 export { WIDTH };
+
+/** Terminals are at least as wide. */
+const WIDTH = 80;
+
+/** Text in lines of at most {@link WIDTH} characters; a longer word has a line of its own. */
+function wrapped(text: string, indent: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && indent + line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].map((each) => ' '.repeat(indent) + each);
+}

@@ -1,5 +1,7 @@
+import { BALANCE_WORDS, type BalanceSettings } from '../base/balance.js';
+import { NO_RETRIES, type RetryTimes } from '../base/conntrack-timeouts.js';
+import type { ServiceLimits } from '../base/service-limits.js';
 import { readLogFile, unusedLimits } from './audit.js';
-import { readBalance } from './balance.js';
 import { readClientCertificate } from './client-certificate.js';
 import {
   IPTABLES_FLAVORS,
@@ -8,17 +10,15 @@ import {
   type ManifestsSource,
   type Environment,
 } from './config.js';
+import { KIND, type KubeProxyConfiguration } from './document.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from './event-rates.js';
 import type { ConfigFiles } from './files.js';
 import type { FlagName } from './flag-table.js';
-import { KIND, type KubeProxyConfiguration } from './document.js';
+import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 import { readManifests } from './manifests-sources.js';
 import { readSecured } from './secured.js';
-import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
-import { readRetryTimes, unusedRetryTimes } from './connect-retry.js';
-import { readServiceLimits } from './service-limits.js';
 import { readTelemetry, unusedTelemetry } from './telemetry.js';
 
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
@@ -170,4 +170,58 @@ function periodFlag(line: CommandLine, name: FlagName, problems: string[]): numb
   const milliseconds = duration === null ? 0 : durationMilliseconds(duration);
   if (milliseconds <= 0) problems.push(invalid(`--${name}`, text, 'must be greater than zero'));
   return milliseconds;
+}
+
+/** How connections are shared as far as Services do not say it, as the flags have it. */
+function readBalance(line: CommandLine, problems: string[]): BalanceSettings {
+  const word = settingOf(line, 'balance');
+  const by = BALANCE_WORDS.get(word);
+  if (by === undefined)
+    problems.push(invalid('--balance', word, `must be one of ${[...BALANCE_WORDS.keys()].join(' ')}`));
+  const slots = numberFlag(line, 'balance-slots-max') ?? Number(settingOf(line, 'balance-slots-max'));
+  if (slots < 1) problems.push(invalid('--balance-slots-max', slots, 'must be greater than 0'));
+  return { by: by ?? 'random', slots };
+}
+
+/** How much of one Service is programmed, as the flags have it. */
+function readServiceLimits(line: CommandLine, problems: string[]): ServiceLimits {
+  const read = (name: FlagName): number => {
+    const value = numberFlag(line, name) ?? Number(settingOf(line, name));
+    if (value < 1) problems.push(invalid(`--${name}`, value, 'must be greater than 0'));
+    return value;
+  };
+  return { frontends: read('service-frontends-max'), entries: read('service-entries-max') };
+}
+
+/** Longer than any client waits for the first answer to its first packets. */
+const MOST_RETRY_SECONDS = 60;
+
+const FLAGS = ['connect-retry', 'dns-retry'] as const satisfies readonly FlagName[];
+
+/** When unanswered attempts go to another endpoint, as the flags have it. */
+function readRetryTimes(line: CommandLine, { mode }: KubeProxyConfiguration, problems: string[]): RetryTimes {
+  const read = (name: FlagName): number | null => {
+    const text = settingOf(line, name);
+    const duration = parseDuration(text);
+    const seconds = duration === null ? NaN : durationMilliseconds(duration) / 1000;
+    const isRight = Number.isInteger(seconds) && seconds >= 0 && seconds <= MOST_RETRY_SECONDS;
+    if (!isRight)
+      problems.push(
+        invalid(`--${name}`, text, `must be whole seconds, 0 to ${MOST_RETRY_SECONDS}: conntrack counts in these`),
+      );
+    return isRight && seconds > 0 ? seconds : null;
+  };
+  const [tcp, dns] = [read('connect-retry'), read('dns-retry')];
+  return retriesIn(mode) ? { tcp, dns } : NO_RETRIES;
+}
+
+/** Whether a mode has rules that give new flows other timeouts. */
+function retriesIn(mode: string): boolean {
+  return mode === 'nftables' || mode === 'iptables';
+}
+
+/** Flags that change nothing. */
+function unusedRetryTimes(line: CommandLine, { mode }: KubeProxyConfiguration): readonly string[] {
+  if (retriesIn(mode)) return [];
+  return FLAGS.filter((flag) => line.given.has(flag)).map((flag) => `--${flag}: has no effect in mode ${mode}`);
 }

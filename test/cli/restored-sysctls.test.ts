@@ -1,5 +1,5 @@
 import t from 'tap';
-import { restoreSysctls } from '../../src/cli/restored-sysctls.js';
+import { restoreSysctls } from '../../src/cli/commands.js';
 import type { KernelValueProblem } from '../../src/host/host.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { applyKernelValues, sysctlValues } from '../../src/host/linux/sysctl.js';

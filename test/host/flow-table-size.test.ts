@@ -1,5 +1,5 @@
 import t from 'tap';
-import { flowTableSize } from '../../src/host/linux/flow-table-size.js';
+import { flowTableSize } from '../../src/host/linux/host.js';
 
 const FOLDER = '/proc/sys/net/netfilter';
 

@@ -1,5 +1,13 @@
+import {
+  familyOf,
+  parseAddress,
+  type Family,
+  type IPAddress,
+  FAMILIES,
+  parsePrefix,
+  type IPPrefix,
+} from '../../base/ip.js';
 import { isMapping } from '../../base/mapping.js';
-import { familyOf, parseAddress, type Family, type IPAddress } from '../../base/ip.js';
 import { PROTOCOLS } from '../../base/protocol.js';
 import { specialAddress } from '../../base/special-address.js';
 import {
@@ -14,8 +22,6 @@ import { readEndingConnections } from './ending-connections.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
-import { readRetry } from './retry.js';
-import { readSourceRanges } from './source-ranges.js';
 
 const CONNECT_RETRY = 'pointsman.dev/connect-retry';
 const UDP_RETRY = 'pointsman.dev/udp-retry';
@@ -281,3 +287,52 @@ function readAffinity(spec: Fields): number | null {
   const clientIP = spec.section('sessionAffinityConfig').section('clientIP');
   return clientIP.integer('timeoutSeconds', 1, MAX_AFFINITY_SECONDS) ?? DEFAULT_AFFINITY_SECONDS;
 }
+
+/** Longer than any client waits for the first answer to its first packets. */
+const MOST_SECONDS = 60;
+const SECONDS = /^([1-9]\d?)s$/;
+
+/**
+ * When unanswered attempts go to another endpoint, as an annotation of a Service sets it: seconds, 0 for "off", null without the annotation. An unreadable
+ * value counts as absent, with a warning: it is not worth refusing a Service for.
+ */
+function readRetry(metadata: Fields, annotation: string): number | null {
+  const annotations = metadata.raw('annotations');
+  const text = isMapping(annotations) ? annotations[annotation] : undefined;
+  if (text === undefined) return null;
+  if (text === 'off') return 0;
+  const [, digits] = typeof text === 'string' ? (SECONDS.exec(text) ?? []) : [];
+  const seconds = Number(digits);
+  if (seconds <= MOST_SECONDS) return seconds;
+  metadata.warn(`annotations[${annotation}]`, text, `must be "off" or "1s" to "${MOST_SECONDS}s", and is ignored`);
+  return null;
+}
+
+/** An address that no packet has as its source: stands for "no client" where a Service asked for ranges and none of them can be read. */
+const NO_CLIENT: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/32', IPv6: '::/128' };
+
+/**
+ * Reads spec.loadBalancerSourceRanges. An entry that cannot be parsed is left out with a warning, as kube-proxy does. There the list may become empty by that
+ * and admit all clients. Here the family of such an entry is not guessed: each family without another entry admits no client.
+ */
+function readSourceRanges(spec: Fields): readonly IPPrefix[] {
+  if (spec.lacks('loadBalancerSourceRanges')) return NO_RANGES;
+  const ranges = new Set<IPPrefix>();
+  let unreadable = false;
+  for (const { text, at } of spec.strings('loadBalancerSourceRanges')) {
+    const range = parsePrefix(text.trim());
+    if (range === null) {
+      spec.warn(at, text, 'is not a prefix such as "192.0.2.0/24" and left out');
+      unreadable = true;
+    } else ranges.add(range);
+  }
+  if (!unreadable) return [...ranges];
+  const readable = new Set([...ranges].map(familyOf));
+  for (const family of FAMILIES) {
+    const noClient = parsePrefix(NO_CLIENT[family]);
+    if (!readable.has(family) && noClient !== null) ranges.add(noClient);
+  }
+  return [...ranges];
+}
+
+const NO_RANGES: readonly IPPrefix[] = [];
