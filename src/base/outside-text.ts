@@ -18,7 +18,7 @@ export function cutText(text: string, maxBytes: number): string {
 }
 
 /** The limit for one message about text from outside, with all its other parts. */
-const MAX_MESSAGE_BYTES = 1024;
+export const MAX_MESSAGE_BYTES = 1024;
 
 export function cutMessage(text: string): string {
   return cutText(text, MAX_MESSAGE_BYTES);

@@ -37,7 +37,7 @@ interface ConflictReportsOptions {
 }
 
 /** So many lines at once: one Service of a tenant may be in conflict with all others. */
-const LINES = 100;
+export const LINES = 100;
 
 /** A family's table, as far as it says what Services do not get. */
 export type Findings = Pick<ForwardingTable, 'family' | 'conflictPairs' | 'limitations' | 'findingsVersion'>;

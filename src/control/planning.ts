@@ -6,7 +6,7 @@ import type { Planner } from '../plan/planner.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
 
 /** After so long in one turn others have theirs: health is answered within a few of them. */
-const SLICE_MS = 50;
+export const SLICE_MS = 50;
 
 export interface PlanningParts {
   readonly planner: Pick<Planner, 'plan'>;

@@ -28,7 +28,7 @@ const RETRY_MS = 1000;
  * So many entries (frontends, each with its endpoints) one sync of changes has, and one Service beyond. 20,000 take mode nftables a quarter of a second; what
  * is left follows in the next sync.
  */
-const MOST_ENTRIES = 20_000;
+export const MOST_ENTRIES = 20_000;
 /** The log has more of them. */
 const REPAIRS_IN_EVENT = 5;
 

@@ -133,12 +133,13 @@ export class Planner {
   private size(family: Family, snapshot: Snapshot, key: ObjectKey): number {
     const { frontends: most, entries } = this.settings.limits;
     let held = 0;
-    for (const { endpoints } of this.tables[family].plan(key)?.frontends ?? []) held += 1 + endpoints.count;
+    for (const { endpoints, sourceRanges } of this.tables[family].plan(key)?.frontends ?? [])
+      held += 1 + endpoints.count + (sourceRanges?.length ?? 0);
     const service = snapshot.service(key);
     if (service === undefined) return held;
     const frontends = Math.min(frontendCount(family, service), most);
-    const endpoints = endpointWeight(family, snapshot.slicesOf(key));
-    return Math.max(held, frontends + Math.min(frontends * endpoints, Math.max(entries, endpoints)));
+    const weight = endpointWeight(family, snapshot.slicesOf(key)) + service.loadBalancerSourceRanges.length;
+    return Math.max(held, frontends + Math.min(frontends * weight, Math.max(entries, weight)));
   }
 
   private warming(family: Family, key: ObjectKey, { balance }: ServiceRow): Warming | null {

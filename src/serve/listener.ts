@@ -11,7 +11,7 @@ import { addressFromBytes, isUnspecified, type Family, type IPAddress } from '..
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 
 /** Of one server. */
-const MAX_CONNECTIONS = 256;
+export const MAX_CONNECTIONS = 256;
 
 /** What the health servers answer with. */
 export const JSON_HEADERS = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff' } as const;

@@ -11,7 +11,7 @@ import { answerWhole, boundPort, JSON_HEADERS, listen, shut, WILDCARD } from './
 /** Time between attempts to listen where it failed, unless a sync comes first. */
 const LISTEN_RETRY_MS = 5000;
 /** Of all Services together: there may be a thousand of them, and each has a listener open to all clients. */
-const MAX_CONNECTIONS = 1024;
+export const MAX_CONNECTIONS = 1024;
 
 /** One family's health checks as of its last successful sync. */
 interface ServiceHealthOptions {

@@ -15,7 +15,7 @@ import { WELL_HEADER } from './well.js';
 
 /** Time between attempts to listen. */
 const RETRY_MS = 5000;
-const MAX_CONNECTIONS = 32;
+export const MAX_CONNECTIONS = 32;
 
 /** What a question is answered with. */
 export type StatusAnswer =

@@ -86,6 +86,25 @@ t.test('removed Services are planned in parts too', async (t) => {
   t.equal(made.progress.waitingSince, null);
 });
 
+t.test('source ranges count as entries, of Services that come and that go', async (t) => {
+  const { made, run } = await started(small(0));
+  const ranged = (number: number): Row =>
+    service(`ranged-${number}`, {
+      clusterIPs: [`10.96.3.${number}`],
+      loadBalancer: [`192.0.2.${number}`],
+      sourceRanges: Array.from({ length: 12_000 }, (_, index) => `198.${index >> 8}.${index & 255}.0/24`),
+    });
+  made.upsert(ranged(0), ranged(1), small(1));
+  t.same(await run(), ['small-1']);
+  t.same(await run(), ['ranged-0']);
+  t.same(await run(), ['ranged-1']);
+  for (const number of [0, 1]) made.remove(service(`ranged-${number}`));
+  await run();
+  t.equal(made.cycle.planner.tables.IPv4.counts.services, 3);
+  await run();
+  t.equal(made.cycle.planner.tables.IPv4.counts.services, 2);
+});
+
 t.test('a sync that fails leaves the rest of a divided plan to the next', async (t) => {
   const { made, run } = await started();
   made.upsert(...large(0), ...large(1), small(0));

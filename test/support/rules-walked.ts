@@ -1,11 +1,12 @@
 import { addressBytes, parseAddress } from '../../src/base/ip.js';
+import { MOST_ITEMS } from '../../src/dataplane/iptables/leaf.js';
 import { jumpTarget } from './fake-iptables/rule-text.js';
 
 /**
  * The most rules of the dispatch that a connection walks in mode iptables, whatever tenants write: 16 jumps for each nibble of
  * an IPv4 address, and the frontends of a chain that is not divided.
  */
-export const MOST_WALKED = 16 * 8 + 32;
+export const MOST_WALKED = 16 * 8 + MOST_ITEMS;
 
 /** The rules of a chain, as iptables-save prints them without `-A chain`. */
 export type RulesOf = (chain: string) => readonly string[];

@@ -13,7 +13,7 @@ export interface Differences {
 /** Of a node that is far behind, some objects are as informative as all. */
 const MAX_PARTS = 4;
 /** A node that makes up objects is not to fill the report. */
-const MAX_OBJECTS = 1000;
+export const MAX_OBJECTS = 1000;
 
 /**
  * What of a node's answer differs from what the API server holds.

@@ -20,7 +20,7 @@ export class NoAnswer extends Error {
 
 /** An API server takes longer only for a node that is gone. */
 export const TIMEOUT_MS = 10_000;
-const HEALTH_TIMEOUT_MS = 5000;
+export const HEALTH_TIMEOUT_MS = 5000;
 /** A part of the versions of the largest cluster is a tenth of it. */
 const MAX_BYTES = 4 << 20;
 const MAX_HEALTH_BYTES = 256 << 10;

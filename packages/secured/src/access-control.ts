@@ -31,11 +31,11 @@ import { Webhooks, type WebhooksOptions } from './webhooks.js';
 const CHECK_MS = 5000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** New connections, each of which costs about a millisecond of the thread that also follows the cluster. */
-const HANDSHAKES_PER_SECOND = 50;
-const HANDSHAKES_AT_ONCE = 200;
+export const HANDSHAKES_PER_SECOND = 50;
+export const HANDSHAKES_AT_ONCE = 200;
 /** The limit of one address, so that one client does not use up what others need. */
-const ADDRESS_HANDSHAKES_PER_SECOND = 10;
-const ADDRESS_HANDSHAKES_AT_ONCE = 50;
+export const ADDRESS_HANDSHAKES_PER_SECOND = 10;
+export const ADDRESS_HANDSHAKES_AT_ONCE = 50;
 
 /** What follows a file. */
 type Following = Pick<Followed<unknown>, 'open' | 'check' | 'close'>;

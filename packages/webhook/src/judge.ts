@@ -11,9 +11,9 @@ import { mayHave, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
 
 /** Longer ones may be cut by a server that passes them on. */
-const MAX_WARNING_BYTES = 120;
-const MAX_WARNINGS = 10;
-const MAX_REFUSAL_BYTES = 1024;
+export const MAX_WARNING_BYTES = 120;
+export const MAX_WARNINGS = 10;
+export const MAX_REFUSAL_BYTES = 1024;
 
 /** What requests are judged by. */
 interface Grounds {

@@ -10,12 +10,12 @@ import { BadReview, printAnswer, readReview, type AdmissionRequest, type Verdict
 const VALIDATE = '/validate';
 
 /** Two objects of the greatest size that the API server stores, and what is around them. */
-const MAX_BODY_BYTES = 4 << 20;
+export const MAX_BODY_BYTES = 4 << 20;
 const TOO_LARGE = `a review has at most ${MAX_BODY_BYTES} bytes`;
 /** The limit of all incomplete reviews. */
-const MAX_PENDING_BYTES = 16 << 20;
+export const MAX_PENDING_BYTES = 16 << 20;
 /** For a review to come. The API server waits three seconds for the answer, and sends a review in one go. */
-const BODY_DEADLINE_MS = 1000;
+export const BODY_DEADLINE_MS = 1000;
 
 const REFUSED_BODIES: Readonly<Record<Exclude<ReadBody, Buffer>, readonly [status: number, text: string]>> = {
   'too-large': [413, TOO_LARGE],

@@ -32,7 +32,7 @@ export interface LeafMemory {
 }
 
 /** Above this many items a leaf is divided: some 8,000 Services have so many in each of 256. */
-const MOST_ITEMS = 32;
+export const MOST_ITEMS = 32;
 
 interface Placed {
   readonly item: string;

@@ -57,7 +57,6 @@ class PackedRows {
 /** Element operations on one set with one verb, gathered until they are sent. */
 class Batch {
   readonly keys = new PackedRows();
-  readonly keyEnds = new PackedRows();
   readonly data = new PackedRows();
   readonly chains: string[] = [];
   readonly comments: (string | null)[] = [];
@@ -75,7 +74,7 @@ class Batch {
       count: this.keys.count,
       keyLength: this.keys.length,
       keys: this.keys.toBytes(),
-      keyEnds: this.keyEnds.toBytesOrNull(),
+      keyEnds: null,
       dataLength: this.data.length,
       data: this.data.toBytesOrNull(),
       gotoChains: this.chains.length === 0 ? null : this.chains,
@@ -88,8 +87,8 @@ class Batch {
 const ELEMENT_OVERHEAD = 48;
 
 /**
- * Gathers element operations per set. Deletions come before additions, so that a key can change its value and a range can be replaced by an
- * overlapping one in the same transaction; sets are independent of each other.
+ * Gathers element operations per set. Deletions come before additions, so that a key can change its value in the same
+ * transaction; sets are independent of each other.
  */
 export class ElementBatches {
   readonly family: Family;
@@ -116,10 +115,6 @@ export class ElementBatches {
     this.push(this.additions, 'add', set, key);
   }
 
-  addRange(set: string, first: PackedKey, last: PackedKey): void {
-    this.push(this.additions, 'add', set, first).keyEnds.push(last);
-  }
-
   /** Maps the key to one of packed endpoints, `size` bytes at an offset, as {@link packEndpoint} would have it. */
   addEndpoint(map: string, key: PackedKey, endpoints: Uint8Array, at: number, size: number): void {
     this.push(this.additions, 'add', map, key).data.copy(endpoints, at, size, 2);
@@ -134,10 +129,6 @@ export class ElementBatches {
 
   delete(set: string, key: PackedKey): void {
     this.push(this.deletions, 'delete', set, key);
-  }
-
-  deleteRange(set: string, first: PackedKey, last: PackedKey): void {
-    this.push(this.deletions, 'delete', set, first).keyEnds.push(last);
   }
 
   /** In the order in which they have to be sent. */

@@ -6,7 +6,7 @@ import { findChainOf, rememberChainOf, secondsOf } from './affinity/chains.js';
 import { packLocal } from './affinity/local-endpoints.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
-import { packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
+import { packFrontend, packParts, packRange, packSlot, packSource, shardOf, type PackedKey } from './keys.js';
 import { SET, endpointsMap } from './names.js';
 import { retryClassOf } from './retry.js';
 import { assignSlots, diffSlots, NO_SLOTS, tableSlots, type Slots } from './slots.js';
@@ -206,15 +206,17 @@ function diffAdmitted(
   next: FrontendElements,
 ): void {
   diffMember(batches, SET.restricted, packed, current.restricted, next.restricted);
-  const ends = (range: PackedKey): [PackedKey, PackedKey] => {
-    const half = range.length / 2;
-    return [range.slice(0, half) + packed, range.slice(half) + packed];
+  const element = (range: PackedKey): [string, PackedKey] => {
+    const source = packSource(range);
+    return source === null
+      ? [SET.admittedAddresses, range.slice(range.length / 2) + packed]
+      : [SET.admitted, source + packed];
   };
   if (current.admitted === next.admitted) return;
   const before = new Set(current.admitted);
   const after = new Set(next.admitted);
-  for (const range of before) if (!after.has(range)) batches.deleteRange(SET.admitted, ...ends(range));
-  for (const range of after) if (!before.has(range)) batches.addRange(SET.admitted, ...ends(range));
+  for (const range of before) if (!after.has(range)) batches.delete(...element(range));
+  for (const range of after) if (!before.has(range)) batches.add(...element(range));
 }
 
 function diffStickyLocals(

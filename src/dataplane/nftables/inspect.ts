@@ -19,7 +19,7 @@ export function inspectedSets({ frontend }: PacketScope): readonly string[] {
   return [
     ...(nodePort
       ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts]
-      : [SET.frontends, SET.rejected, SET.dropped, SET.restricted, SET.admitted]),
+      : [SET.frontends, SET.rejected, SET.dropped, SET.restricted, SET.admitted, SET.admittedAddresses]),
     ...(nodePort
       ? [SET.stickyNodePorts, SET.localStickyNodePorts, SET.rememberingNodePorts]
       : [SET.sticky, SET.localSticky, SET.remembering]),

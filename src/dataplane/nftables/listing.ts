@@ -4,7 +4,7 @@ import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListin
 import type { FrontendKey } from '../../plan/types.js';
 import { unpackLocal } from './affinity/local-endpoints.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
-import { packFrontend, shardOf, unpackFrontend, type PackedKey } from './keys.js';
+import { packFrontend, shardOf, unpackFrontend, unpackSource, type PackedKey } from './keys.js';
 import { ListedSlots } from './listing-slots.js';
 import { SET, parseEndpointsMap } from './names.js';
 import { declaredText } from './schema.js';
@@ -14,7 +14,6 @@ import { unpackAddress } from '../../base/pack-address.js';
 export interface UnexpectedElement {
   readonly set: string;
   readonly key: PackedKey;
-  readonly keyEnd: PackedKey | null;
 }
 
 /** The kernel's content, as far as it acknowledged or listed it. */
@@ -156,7 +155,10 @@ class ListingReader {
         this.readMembers(set, elements, (draft) => (draft.restricted = true));
         return;
       case SET.admitted:
-        this.readAdmitted(set, elements);
+        this.readAdmitted(set, elements, unpackSource);
+        return;
+      case SET.admittedAddresses:
+        this.readAdmitted(set, elements, (address) => address + address);
         return;
       case SET.clusterAddresses:
         for (const key of keysOf(set, elements)) this.clusterAddresses.set(unpackAddress(key), true);
@@ -197,37 +199,37 @@ class ListingReader {
     for (const key of keysOf(set, elements)) this.edit(set, key, key, put);
   }
 
-  private readAdmitted(set: NftSetListing, elements: NftElementsListing): void {
+  private readAdmitted(
+    set: NftSetListing,
+    elements: NftElementsListing,
+    rangeOf: (source: PackedKey) => PackedKey | null,
+  ): void {
     const size = addressLength(this.family);
-    let index = 0;
+    const admitted = new Map<PackedKey, PackedKey[]>();
     for (const key of keysOf(set, elements)) {
-      const end = elements.keyEnds === null ? key : packedKey(elements.keyEnds, index * set.keyLength, set.keyLength);
-      index++;
+      const range = rangeOf(key.slice(0, size));
       const frontend = key.slice(size);
-      if (frontend !== end.slice(size)) this.addUnexpected({ set: set.name, key, keyEnd: end });
-      else
-        this.edit(
-          set,
-          key,
-          frontend,
-          (draft) => (draft.admitted = [...draft.admitted, key.slice(0, size) + end.slice(0, size)]),
-          end,
-        );
+      const ranges = admitted.get(frontend) ?? [];
+      if (range === null || !this.tryEdit(frontend, () => admitted.set(frontend, ranges)))
+        this.addUnexpected({ set: set.name, key });
+      else ranges.push(range);
     }
+    for (const [frontend, ranges] of admitted)
+      this.tryEdit(frontend, (draft) => (draft.admitted = [...draft.admitted, ...ranges]));
   }
 
   private readHairpin(set: NftSetListing, elements: NftElementsListing): void {
     for (const key of keysOf(set, elements)) {
       const half = key.length / 2;
       if (key.slice(0, half) === key.slice(half)) this.hairpinAddresses.set(unpackAddress(key.slice(half)), true);
-      else this.addUnexpected({ set: set.name, key, keyEnd: null });
+      else this.addUnexpected({ set: set.name, key });
     }
   }
 
   private readStaleFlows(set: NftSetListing, elements: NftElementsListing): void {
     for (const key of keysOf(set, elements)) {
       const frontend = unpackFrontend(this.family, key);
-      if (frontend === null) this.addUnexpected({ set: set.name, key, keyEnd: null });
+      if (frontend === null) this.addUnexpected({ set: set.name, key });
       else this.staleFlows.set(frontend, true);
     }
   }
@@ -244,7 +246,7 @@ class ListingReader {
     for (const packed of keysOf(set, elements)) {
       const local = unpackLocal(this.family, packed);
       if (local === null) {
-        this.addUnexpected({ set: set.name, key: packed, keyEnd: null });
+        this.addUnexpected({ set: set.name, key: packed });
         continue;
       }
       const endpoints = locals.get(local.key) ?? [];
@@ -283,21 +285,15 @@ class ListingReader {
   }
 
   private addAllUnexpected(set: NftSetListing, keys: readonly PackedKey[]): void {
-    for (const key of keys) this.addUnexpected({ set: set.name, key, keyEnd: null });
+    for (const key of keys) this.addUnexpected({ set: set.name, key });
   }
 
   private addUnexpected(element: UnexpectedElement): void {
-    this.unexpected.set(`${element.set} ${element.key} ${element.keyEnd ?? ''}`, element);
+    this.unexpected.set(`${element.set} ${element.key}`, element);
   }
 
-  private edit(
-    set: NftSetListing,
-    key: PackedKey,
-    frontend: PackedKey,
-    put: (draft: Draft) => void,
-    keyEnd: PackedKey | null = null,
-  ): void {
-    if (!this.tryEdit(frontend, put)) this.addUnexpected({ set: set.name, key, keyEnd });
+  private edit(set: NftSetListing, key: PackedKey, frontend: PackedKey, put: (draft: Draft) => void): void {
+    if (!this.tryEdit(frontend, put)) this.addUnexpected({ set: set.name, key });
   }
 
   private tryEdit(frontend: PackedKey, put: (draft: Draft) => void): boolean {

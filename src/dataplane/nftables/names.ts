@@ -23,6 +23,7 @@ export const CHAIN = {
   natPostrouting: 'nat-postrouting',
   checkConnections: 'check-connections',
   checkSources: 'check-sources',
+  admitSources: 'admit-sources',
   dispatch: 'dispatch',
   retry: 'connect-retry',
   checkFrontends: 'check-frontends',
@@ -67,9 +68,10 @@ export const SET = {
   /** Connections to endpoints that are gone, by client and destination; and those of them that sent a packet and were reset. */
   resetting: 'connections-to-reset',
   wereReset: 'connections-reset',
-  /** Source ranges: frontends that have some, and source . frontend that they admit. */
+  /** Source ranges: frontends that have some, and source . frontend that they admit, single addresses apart: see {@link packSource}. */
   restricted: 'restricted-frontends',
   admitted: 'admitted-sources',
+  admittedAddresses: 'admitted-addresses',
   clusterAddresses: 'cluster-addresses',
   hairpin: 'hairpin-pairs',
   /** Frontends that are gone and whose conntrack flows still have to be removed: survives a crash in between. */

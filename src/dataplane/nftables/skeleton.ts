@@ -1,4 +1,11 @@
-import { prefixAddress, prefixLength, type IPPrefix } from '../../base/ip.js';
+import {
+  addressFromBytes,
+  addressLength,
+  prefixAddress,
+  prefixLength,
+  type Family,
+  type IPPrefix,
+} from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import type { LocalDetector, NodePlan } from '../../plan/types.js';
 import {
@@ -74,13 +81,8 @@ export function skeletonChains(node: NodePlan, counts: boolean, timeouts: RetryT
     ]),
     // When there is no room to note it the packet is reset all the same: then its rule ends, and the next one follows.
     regular(CHAIN.resetConnections, [[update(SET.wereReset, connectionKey(family))], [resetTCP]]),
-    regular(CHAIN.checkSources, [
-      [
-        match(frontendKey(family), `@${SET.restricted}`),
-        differs(concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport), `@${SET.admitted}`),
-        end(SET.restricted),
-      ],
-    ]),
+    regular(CHAIN.checkSources, [[match(frontendKey(family), `@${SET.restricted}`), goto(CHAIN.admitSources)]]),
+    regular(CHAIN.admitSources, [...admitSources(node.family), [end(SET.restricted)]]),
     retryChainOfNode(node, timeouts),
     regular(CHAIN.dispatch, dispatch(node, family)),
     regular(CHAIN.checkFrontends, [
@@ -132,6 +134,31 @@ function checkNodePorts(node: NodePlan, family: NftFamily, end: End): readonly R
     [match(nodePortKey, `@${SET.droppedNodePorts}`), ...guard, end(SET.droppedNodePorts)],
     [match(nodePortKey, `@${SET.rejectedNodePorts}`), ...guard, end(SET.rejectedNodePorts)],
   ]);
+}
+
+/**
+ * Looks for a source as a single address, then in a prefix of each length, see {@link packSource}: first of the lengths that most
+ * ranges have, whole bytes and half ones. One of length 0 restricts nobody.
+ */
+function admitSources(of: Family): readonly Rule[] {
+  const family = NFT_FAMILY[of];
+  const admit = (source: Expression, set: string): Rule => [
+    match(concat(source, address(family, 'daddr'), meta('l4proto'), dport), `@${set}`),
+    { return: null },
+  ];
+  const saddr = address(family, 'saddr');
+  const size = addressLength(of);
+  const odd = (length: number): number => Number(length % 8 > 0) + Number(length % 4 > 0);
+  const lengths = Array.from({ length: 8 * size - 1 }, (_, index) => 8 * size - 1 - index);
+  const prefixes = lengths
+    .sort((one, other) => odd(one) - odd(other))
+    .map((length) => {
+      const [mask, bit] = [new Uint8Array(size).fill(0xff, 0, length >> 3), new Uint8Array(size)];
+      mask[length >> 3] = 0xff00 >> (length & 7);
+      bit[length >> 3] = 0x80 >> (length & 7);
+      return admit({ '^': [{ '&': [saddr, addressFromBytes(mask)] }, addressFromBytes(bit)] }, SET.admitted);
+    });
+  return [admit(saddr, SET.admittedAddresses), ...prefixes];
 }
 
 /** A set of frontends whose packets get no further. */

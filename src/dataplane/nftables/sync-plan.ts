@@ -89,7 +89,6 @@ export function planSync(
   const builder = new TransactionBuilder(table.family, maxBatch);
   for (const commands of before) builder.run(commands);
   if (!rebuild && leadsAway(steps, ledger.held, chains)) builder.split();
-  // First, so that no range of ours meets one of these.
   if (!rebuild) deleteUnexpected(builder, ledger.unexpected);
   for (const { key, current, next } of steps) {
     if (!restores) diffStaleFlows(builder, key, ledger, rebuild, next === NO_ELEMENTS);
@@ -225,8 +224,7 @@ function deleteUnexpected(builder: TransactionBuilder, unexpected: TableLedger['
   for (const name of unexpected.pending()) {
     const element = unexpected.acknowledged.get(name);
     if (element === undefined) continue;
-    if (element.keyEnd === null) builder.batches.delete(element.set, element.key);
-    else builder.batches.deleteRange(element.set, element.key, element.keyEnd);
+    builder.batches.delete(element.set, element.key);
     builder.keys.unexpected.push(name);
     builder.splitIfFull();
   }

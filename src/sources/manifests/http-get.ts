@@ -8,7 +8,7 @@ export type HttpAnswer =
   | { readonly type: 'body'; readonly text: string; readonly etag: string | null; readonly lastModified: string | null }
   | { readonly type: 'unchanged' };
 
-const MAX_BODY_BYTES = 64 << 20;
+export const MAX_BODY_BYTES = 64 << 20;
 
 /**
  * Gets a URL. Redirects are not followed, as the headers may carry a secret meant for this host alone.

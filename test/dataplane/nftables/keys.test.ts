@@ -5,9 +5,11 @@ import {
   packFrontend,
   packRange,
   packSlot,
+  packSource,
   shardOf,
   unpackFrontend,
   unpackSlot,
+  unpackSource,
 } from '../../../src/dataplane/nftables/keys.js';
 import { SHARDS, endpointsMap, parseEndpointsMap } from '../../../src/dataplane/nftables/names.js';
 import { address, prefix } from '../../support/rows.js';
@@ -24,6 +26,30 @@ t.test('element keys are packed as in the kernel: network order, components padd
   t.equal(hex(packedAddress(address('192.0.2.1'))), 'c0000201');
   t.equal(hex(packRange(prefix('10.1.0.0/16'))), '0a010000' + '0a01ffff');
   t.equal(hex(packEndpoint(bytes('0a000001 1f90'))), '0a000001' + '1f900000');
+  t.end();
+});
+
+t.test('prefixes of sources have one key each, by which they are read back', (t) => {
+  t.equal(hex(packSource(packRange(prefix('203.0.113.0/24'))) ?? ''), 'cb007180');
+  t.equal(hex(packSource(packRange(prefix('10.0.0.0/9'))) ?? ''), '0a400000');
+  t.equal(packSource(packRange(prefix('10.0.0.1/32'))), null, 'a single address has no bit to spare');
+  t.equal(packSource(packRange(prefix('fd00::1/128'))), null);
+  t.equal(unpackSource('\0\0\0\0'), null);
+  for (const [address, bits] of [
+    ['0.0.0.0', 32],
+    ['255.255.255.255', 32],
+    ['::', 128],
+    ['fd00:ffff::ffff', 128],
+  ] as const) {
+    const keys = new Set<string>();
+    for (let length = 0; length < bits; length++) {
+      const range = packRange(prefix(`${address}/${length}`));
+      const key = packSource(range) ?? '';
+      t.equal(unpackSource(key), range, `${address}/${length}`);
+      keys.add(key);
+    }
+    t.equal(keys.size, bits);
+  }
   t.end();
 });
 

@@ -188,7 +188,7 @@ t.test('each kind of difference is named', (t) => {
     ['hairpin address 10.0.0.2 was lost'],
   );
   t.same(
-    change(({ unexpected }) => unexpected.set('unexpected', { set: 's', key: 'x', keyEnd: null })),
+    change(({ unexpected }) => unexpected.set('unexpected', { set: 's', key: 'x' })),
     ['element of s is not ours'],
   );
   const fields = {

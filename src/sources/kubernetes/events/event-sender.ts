@@ -42,7 +42,7 @@ type Outcome =
 const REPEAT_MS = 600_000;
 /** So many events are remembered for that, the last ones. */
 const REMEMBERED = 1000;
-const QUEUED = 100;
+export const QUEUED = 100;
 /** Over this time nodes spread what all of them find alike. */
 const SPREAD_MS = 10_000;
 /** As {@link RateLimit} has it. */

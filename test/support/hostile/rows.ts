@@ -1,0 +1,193 @@
+import { crowdAround } from '../crowded-addresses.js';
+import { endpoint } from '../lab/lab.js';
+import { labMode } from '../lab/mode.js';
+import { endpointSlice, service, type Manifest } from '../lab/objects.js';
+import { dualStack, IPV4 } from '../lab/packet-table.js';
+import { ADDRESSES } from '../lab/topology.js';
+
+/** Mode ipvs is tried under a kernel that runs as a program, on one processor: a call to ip_vs takes it a millisecond. */
+export const IS_EMULATED = labMode().startsWith('ipvs');
+
+function ports(count: number): readonly { readonly name: string; readonly port: number }[] {
+  return Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
+}
+
+function addresses(count: number, network = 0): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `203.${network}.${index >> 8}.${index & 255}`);
+}
+
+function hostile(name: string, number: number, portCount: number, addressCount: number, network = 0): Manifest {
+  const clusterIPs = [IPV4.clusterIP(number)];
+  return service(name, { clusterIPs, ports: ports(portCount), externalIPs: addresses(addressCount, network) });
+}
+
+/** Services with one frontend more than each may have, all of them of their own. */
+function atTheLimit(count: number): readonly Manifest[] {
+  return Array.from({ length: count }, (_, index) => [
+    hostile(`limit-${index}`, 70 + index, 73, 137, index + 1),
+    endpointSlice(`limit-${index}`, [{ address: ADDRESSES['pod-a'].IPv4 }], ports(73)),
+  ]).flat();
+}
+
+function slices(name: string, endpoints: number, portCount: number): readonly Manifest[] {
+  const all = Array.from({ length: endpoints }, (_, index) => ({ address: `10.9.${index >> 8}.${index & 255}` }));
+  return Array.from({ length: endpoints / 1000 }, (_, index) =>
+    endpointSlice(name, all.slice(1000 * index, 1000 * (index + 1)), ports(portCount), { name: `${name}-${index}` }),
+  );
+}
+
+/** Services with a timeout of session affinity each. */
+function timeouts(count: number): readonly Manifest[] {
+  return Array.from({ length: count }, (_, index) => {
+    const name = `sticky-${index}`;
+    const clusterIPs = [`10.96.${1 + (index >> 8)}.${index & 255}`];
+    return [
+      service(name, { clusterIPs, ports: [{ port: 80 }], affinitySeconds: 100 + index }),
+      endpointSlice(name, [{ address: ADDRESSES['pod-a'].IPv4 }], [{ port: 80 }]),
+    ];
+  }).flat();
+}
+
+const NODE_PORT = 30500;
+
+/** The Service of others that connections go to meanwhile. */
+export const VICTIM = { address: IPV4.clusterIP(60), port: 80 };
+export const OTHERS: readonly Manifest[] = [
+  service('victim-of-all', { clusterIPs: [VICTIM.address], ports: [{ port: VICTIM.port }] }),
+  endpointSlice('victim-of-all', [{ address: ADDRESSES['pod-a'].IPv4 }], [{ port: VICTIM.port }]),
+];
+
+/** External IPs with the last byte of the Service of others, and more of its bits. */
+const CROWD: readonly Manifest[] = [
+  service('crowd', {
+    clusterIPs: ['10.98.3.77'],
+    ports: ports(3),
+    externalIPs: crowdAround(VICTIM.address, 8),
+  }),
+  endpointSlice('crowd', [{ address: ADDRESSES['pod-a'].IPv4 }], ports(3)),
+  service('port-crowd', {
+    clusterIPs: ['10.98.3.78'],
+    ports: ports(1000),
+    externalIPs: [VICTIM.address.replace(/^\d+/, '203')],
+  }),
+  endpointSlice('port-crowd', [{ address: ADDRESSES['pod-a'].IPv4 }], ports(1000)),
+];
+
+/** A Service without endpoints that admits many ranges of sources. */
+const RANGE_COUNT = IS_EMULATED ? 1000 : 5000;
+const RANGES: readonly Manifest[] = [
+  service('ranges', {
+    clusterIPs: [IPV4.clusterIP(61)],
+    ports: ports(3),
+    loadBalancerIPs: [ADDRESSES['pod-a'].IPv4.replace(/^\d+/, '203')],
+    sourceRanges: Array.from({ length: RANGE_COUNT }, (_, index) => `198.${index >> 8}.${index & 255}.0/24`),
+  }),
+];
+
+/** A Service with a node port, and an older one of somebody else that names the node's address and that port. */
+const ON_A_NODE_PORT: readonly Manifest[] = [
+  ...dualStack('victim', {
+    type: 'NodePort',
+    number: 64,
+    ports: [{ port: 80, nodePort: NODE_PORT }],
+    endpoints: ['pod-a'],
+  }),
+  service('thief', {
+    clusterIPs: [IPV4.clusterIP(63)],
+    ports: [{ port: NODE_PORT }],
+    externalIPs: [ADDRESSES.node.IPv4],
+    creationTimestamp: '2020-01-01T00:00:00Z',
+  }),
+];
+
+export interface Row {
+  readonly name: string;
+  readonly objects: readonly Manifest[];
+  /** What the status says of it; null: nothing is left out. */
+  readonly reported: RegExp | null;
+  /** Of the event, and the name of the Service that it is about. */
+  readonly event: readonly [reason: string, service: string] | null;
+  /** Paths of the metrics address that are asked meanwhile. */
+  readonly asked?: readonly string[];
+  /** `npm test` has another row of its kind. */
+  readonly inFull?: true;
+  /** Another Service that works all the same. */
+  readonly works?: { readonly to: string; readonly answers: string };
+}
+
+export const ROWS: readonly Row[] = [
+  // The first, as ip_vs keeps removed endpoints for 120 s and looks through them for each new one (ip_vs_trash_get_dest): after those with thousands of
+  // endpoints the emulated machine took 18 and 32 s for these.
+  {
+    name: 'external IPs and ports that are chosen against another Service',
+    objects: CROWD,
+    reported: null,
+    event: null,
+  },
+  {
+    name: 'a Service of 96 kB',
+    inFull: true,
+    objects: [hostile('a', 61, 700, 1500)],
+    reported: /^over a limit: IPv4 default\/a: 1040700 of/,
+    event: ['TooManyFrontends', 'a'],
+  },
+  {
+    name: '1,000 ports × 1,000 external IPs',
+    objects: [hostile('b', 61, 1000, 1000)],
+    reported: /^over a limit: IPv4 default\/b: 991000 of 1001000 frontends/,
+    event: ['TooManyFrontends', 'b'],
+  },
+  {
+    name: 'a Service of 346 kB',
+    inFull: true,
+    objects: [hostile('c', 61, 3000, 6000)],
+    reported: /^over a limit: IPv4 default\/c/,
+    event: ['TooManyFrontends', 'c'],
+  },
+  {
+    name: '100 ports × 5,000 endpoints',
+    objects: [hostile('d', 61, 100, 0), ...slices('d', 5000, 100)],
+    reported: /^over a limit: IPv4 default\/d: 80 of 100 frontends/,
+    event: ['TooManyFrontends', 'd'],
+  },
+  {
+    name: 'two Services with thousands of conflicts, while the page is asked for them',
+    objects: [hostile('e', 61, 100, 90), hostile('f', 62, 100, 90)],
+    reported: /^conflict: IPv4 203\..*, one of 9000 frontends that both claim$/,
+    event: ['AddressConflict', 'f'],
+    asked: ['ui/api/service?key=default/e', 'ui/api/service?key=default/f', 'ui/api/services?search=default'],
+  },
+  // Each virtual service takes the emulated kernel two milliseconds.
+  ...(IS_EMULATED
+    ? []
+    : [
+        {
+          name: 'five Services at the limit together',
+          inFull: true as const,
+          objects: atTheLimit(5),
+          reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+          event: ['TooManyFrontends', 'limit-0'] as const,
+        },
+      ]),
+  // In mode iptables these take a minute on idle cores, and several on busy ones: one Service took 4 to 10 s then.
+  ...(labMode() === 'nftables'
+    ? [
+        {
+          name: 'twenty Services at the limit together',
+          inFull: true as const,
+          objects: atTheLimit(20),
+          reported: /^over a limit: IPv4 default\/limit-0: 74 of 10074 frontends/,
+          event: ['TooManyFrontends', 'limit-0'] as const,
+        },
+      ]
+    : []),
+  { name: 'thousands of source ranges without endpoints', objects: RANGES, reported: null, event: null },
+  { name: '300 Services with timeouts of session affinity', objects: timeouts(300), reported: null, event: null },
+  {
+    name: "an external IP on another Service's node port",
+    objects: ON_A_NODE_PORT,
+    reported: /^conflict: IPv4 .*:30500\/TCP/,
+    event: ['AddressConflict', 'thief'],
+    works: { to: endpoint(ADDRESSES.node.IPv4, NODE_PORT), answers: 'pod-a' },
+  },
+];
