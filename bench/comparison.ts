@@ -7,11 +7,12 @@ import { changedSlice, nodeObject, serviceAddress } from './cluster.js';
 import { writeConfiguration } from './configuration.js';
 import { kernelMemory, type MeasureOptions } from './measure.js';
 import { Proxy } from './proxy.js';
+import { writeHostile } from './hostile.js';
 import { digits } from './report.js';
 import { say } from './say.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
-/** What is compared with a process that has no such flag, in words for the flag. */
+/** What is compared with a process that has no such flag, in words for the flag. Hostile Services are in a file beside the API server's. */
 export const COMPARED = {
   telemetry: { flag: '--service-telemetry', word: 'counted' },
   retry: {
@@ -19,6 +20,7 @@ export const COMPARED = {
     word: 'without retry and resets',
   },
   tables: { flag: '--balance=hash=address,port', word: 'by tables' },
+  hostile: { flag: '--manifests={hostile}', word: 'beside hostile Services' },
 } as const;
 
 export type Compared = keyof typeof COMPARED;
@@ -57,13 +59,17 @@ export async function compare(options: MeasureOptions, compared: Compared, round
   try {
     await server.put(nodeObject());
     const file = join(directory, 'config.yaml');
+    const hostile = join(directory, 'hostile.json');
+    writeHostile(hostile);
     writeConfiguration({ file, kubeconfig: server.kubeconfig, mode, syncPeriod: '1h0m0s', verbosity: 2 });
     const command = options.command.replaceAll('{config}', file).replaceAll('{kubeconfig}', server.kubeconfig);
     for (let round = 0; round <= rounds; round++) {
       say(`round ${round} of ${rounds}`);
       // The second one finds the machine as the first left it.
       for (const isFlagged of round % 2 === 0 ? [false, true] : [true, false]) {
-        const measures = await measureOne(isFlagged ? `${command} ${COMPARED[compared].flag}` : command);
+        const measures = await measureOne(
+          isFlagged ? `${command} ${COMPARED[compared].flag.replace('{hostile}', hostile)}` : command,
+        );
         // The first round is for whatever is done once.
         if (round > 0) (isFlagged ? flagged : plain).push(measures);
       }

@@ -29,7 +29,8 @@ Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behi
   --connections NUMBER    connections for the rate (20000)
   --settle-ms NUMBER      how long the proxy is left alone before its memory is looked at (3000)
   --compare WHAT          in place of all else, in turns with and without: telemetry (Services counted),
-                          tables (endpoints picked by tables of slots, and by chance), or
+                          tables (endpoints picked by tables of slots, and by chance),
+                          hostile (connections to others while hostile Services are held, and without them), or
                           retry (dead endpoints cost nobody a connection, and without that)
   --flat MB               fail when the memory grows by more than this during the churn
   --json FILE             write all measures as JSON

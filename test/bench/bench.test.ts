@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { medianResult } from '../../bench/median.js';
 import type { Result } from '../../bench/measures.js';
 
@@ -90,9 +90,10 @@ t.test('bench measures a small cluster, with pointsman in the place of kube-prox
   t.match(readFileSync(plot, 'utf8'), /<svg [^]*<polyline [^]*<\/svg>/);
 });
 
-t.test('the cost of slot tables is compared with random picks', async (t) => {
+/** One quick comparison, by its name. */
+async function compared(t: Test, name: string): Promise<string> {
   const quick = ['--runs', '1', '--changes', '2', '--connections', '50', '--settle-ms', '100'];
-  const child = spawn(process.execPath, [MAIN, '--compare', 'tables', ...quick, '4x3'], {
+  const child = spawn(process.execPath, [MAIN, '--compare', name, ...quick, '4x3'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [output, errors] = ['', ''];
@@ -100,6 +101,16 @@ t.test('the cost of slot tables is compared with random picks', async (t) => {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const [status] = (await once(child, 'close')) as [number];
   t.equal(status, 0, errors);
+  return output;
+}
+
+t.test('connections are compared with those beside hostile Services', async (t) => {
+  const output = await compared(t, 'hostile');
+  t.match(output, /^CPU time of one: \S+ µs, beside hostile Services \S+ µs, \S+ % \(\S+ to \S+ %\)$/m);
+});
+
+t.test('the cost of slot tables is compared with random picks', async (t) => {
+  const output = await compared(t, 'tables');
   t.match(output, /^CPU time of one: \S+ µs, by tables \S+ µs, \S+ % \(\S+ to \S+ %\)$/m);
   t.match(output, /^kernel memory of a Service port: \S+ KB, by tables \S+ KB, /m);
 });
