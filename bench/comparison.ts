@@ -10,6 +10,7 @@ import { Proxy } from './proxy.js';
 import { writeHostile } from './hostile.js';
 import { digits } from './report.js';
 import { say } from './say.js';
+import { median } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
 /** What is compared with a process that has no such flag, in words for the flag. Hostile Services are in a file beside the API server's. */
@@ -138,9 +139,4 @@ export function printComparison({ compared, plain, flagged }: Comparison): strin
     line('resident memory', 'MB', ({ residentMb }) => residentMb),
     line('kernel memory of a Service port', 'KB', ({ kernelKb }) => kernelKb),
   ].join('');
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.floor((sorted.length - 1) / 2)] ?? NaN;
 }

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findPrograms, programsCache } from '../test/support/programs.js';
 import { compare, COMPARED, printComparison, type Compared, type Comparison } from './comparison.js';
+import { measureCommands, printCosts, type CommandCost } from './commands.js';
 import { CLUSTERS, NODE_NAME, parseCluster, printCluster } from './cluster.js';
 import { measure, MODES, type BenchMode, type Measured, type MeasureOptions } from './measure.js';
 import { medianResult } from './median.js';
@@ -32,6 +33,7 @@ Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behi
                           tables (endpoints picked by tables of slots, and by chance),
                           hostile (connections to others while hostile Services are held, and without them), or
                           retry (dead endpoints cost nobody a connection, and without that)
+  --commands              in place of all else: what each command that asks the process costs its main thread
   --flat MB               fail when the memory grows by more than this during the churn
   --json FILE             write all measures as JSON
   --plot FILE             write an SVG of sync time against cluster size
@@ -45,26 +47,31 @@ function ownCommand(mode: BenchMode): string {
   return flavor === undefined ? command : `${command} --iptables-flavor ${flavor}`;
 }
 
-/** How often each side of a comparison is measured. */
-const COMPARISON_ROUNDS = 5;
+/** How often each side of a comparison is measured, and each command. */
+const COMPARISON_RUNS = 5;
 
 /** Set in the copy of this program that runs inside a namespace: what it is to measure. */
 const INSIDE = 'POINTSMAN_BENCH_INSIDE';
 
 interface Inside {
   readonly options: MeasureOptions;
-  /** What is compared, and how often; null: all else is measured. */
-  readonly comparison: { readonly compared: Compared; readonly rounds: number } | null;
+  readonly what: What;
 }
 
+/** All measures of one proxy; or a flag's cost, or that of commands, of so many runs. */
+type What =
+  | { readonly kind: 'all' }
+  | { readonly kind: 'comparison'; readonly compared: Compared; readonly runs: number }
+  | { readonly kind: 'commands'; readonly runs: number };
+
 /** Runs a measurement in a fresh network namespace; an ordinary user gets a user namespace as well. */
-function inNamespace({ options, comparison }: Inside): unknown {
+function inNamespace({ options, what }: Inside): unknown {
   // One after the other: files in /proc/net belong to whom the user namespace's root is when the network namespace is made.
   const asUser = process.getuid?.() === 0 ? [] : ['-r', 'unshare'];
   const { status, stdout } = spawnSync('unshare', [...asUser, '-n', process.execPath, ...process.argv.slice(1, 2)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
-    env: { ...process.env, [INSIDE]: JSON.stringify({ options, comparison }) },
+    env: { ...process.env, [INSIDE]: JSON.stringify({ options, what }) },
   });
   if (status !== 0) throw new Error(`${printCluster(options.cluster)} could not be measured`);
   return JSON.parse(stdout);
@@ -86,6 +93,7 @@ function commandLine() {
       connections: { type: 'string', default: '20000' },
       'settle-ms': { type: 'string', default: '3000' },
       compare: { type: 'string' },
+      commands: { type: 'boolean', default: false },
       flat: { type: 'string' },
       json: { type: 'string' },
       plot: { type: 'string' },
@@ -112,9 +120,20 @@ function main(): number {
   if (values.compare !== undefined) {
     const compared = (Object.keys(COMPARED) as Compared[]).find((each) => each === values.compare);
     if (compared === undefined) throw new Error(`--compare ${values.compare}: ${Object.keys(COMPARED).join(', ')}`);
-    const rounds = Number(values.runs ?? COMPARISON_ROUNDS);
-    for (const cluster of clusters)
-      comparison({ ...settings(values), cluster, mode, command: ownCommand(mode) }, compared, rounds);
+    const what = { kind: 'comparison', compared, runs: Number(values.runs ?? COMPARISON_RUNS) } as const;
+    for (const cluster of clusters) {
+      const measured = alone({ ...settings(values), cluster, mode, command: ownCommand(mode) }, what) as Comparison;
+      process.stdout.write(`${printCluster(cluster)}\n${printComparison(measured)}`);
+    }
+    return 0;
+  }
+  if (values.commands) {
+    const runs = Number(values.runs ?? COMPARISON_RUNS);
+    for (const cluster of clusters) {
+      const what = { kind: 'commands', runs } as const;
+      const costs = alone({ ...settings(values), cluster, mode, command: ownCommand(mode) }, what) as CommandCost[];
+      process.stdout.write(`${printCluster(cluster)}\n${printCosts(costs)}`);
+    }
     return 0;
   }
   const results: Result[] = [];
@@ -154,7 +173,7 @@ function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'dir
   try {
     const measured = inNamespace({
       options: { ...options, ours: proxy === 'pointsman', directory },
-      comparison: null,
+      what: { kind: 'all' },
     }) as Measured;
     const { services, endpoints } = options.cluster;
     return { cluster, proxy, endpoints: services * endpoints, ...measured };
@@ -163,13 +182,11 @@ function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'dir
   }
 }
 
-/** What a flag costs. */
-function comparison(options: Omit<MeasureOptions, 'ours' | 'directory'>, compared: Compared, rounds: number): void {
+/** Something else than all measures of a proxy, of ours. */
+function alone(options: Omit<MeasureOptions, 'ours' | 'directory'>, what: What): unknown {
   const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
   try {
-    const inside = { options: { ...options, ours: true, directory }, comparison: { compared, rounds } };
-    const measured = inNamespace(inside) as Comparison;
-    process.stdout.write(`${printCluster(options.cluster)}\n${printComparison(measured)}`);
+    return inNamespace({ options: { ...options, ours: true, directory }, what });
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -186,7 +203,16 @@ function judgeGrowth(results: readonly Result[], limitMb: number): number {
 const inside = process.env[INSIDE];
 if (inside === undefined) process.exitCode = main();
 else {
-  const { options, comparison: asked } = JSON.parse(inside) as Inside;
-  const measured = asked === null ? await measure(options) : await compare(options, asked.compared, asked.rounds);
-  process.stdout.write(JSON.stringify(measured));
+  process.stdout.write(JSON.stringify(await measured(JSON.parse(inside) as Inside)));
+}
+
+function measured({ options, what }: Inside): Promise<unknown> {
+  switch (what.kind) {
+    case 'all':
+      return measure(options);
+    case 'comparison':
+      return compare(options, what.compared, what.runs);
+    case 'commands':
+      return measureCommands(options, what.runs);
+  }
 }

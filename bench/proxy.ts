@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
+import { mainThreadTime } from '../test/support/cpu-time.js';
 
 /** One `synced` or `audited` line of our own log. */
 export interface Sync {
@@ -94,6 +95,11 @@ export class Proxy {
   /** CPU time so far, all threads, user and system, with that of programs it started: a proxy may have them do the work. */
   cpuSeconds(): number {
     return this.ticks().reduce((sum, ticks) => sum + ticks, 0) / TICKS_PER_SECOND;
+  }
+
+  /** CPU time of its main thread so far, in milliseconds. */
+  mainThreadMs(): number {
+    return mainThreadTime(this.pid);
   }
 
   /** How often one of its threads went to sleep so far. */

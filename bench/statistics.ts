@@ -11,3 +11,8 @@ export function spread(values: readonly number[]): Spread {
   const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
   return { p50: at(0.5), p99: at(0.99), max: at(1), count: sorted.length };
 }
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? NaN;
+}

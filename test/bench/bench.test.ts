@@ -91,9 +91,12 @@ t.test('bench measures a small cluster, with pointsman in the place of kube-prox
 });
 
 /** One quick comparison, by its name. */
-async function compared(t: Test, name: string): Promise<string> {
-  const quick = ['--runs', '1', '--changes', '2', '--connections', '50', '--settle-ms', '100'];
-  const child = spawn(process.execPath, [MAIN, '--compare', name, ...quick, '4x3'], {
+function compared(t: Test, name: string): Promise<string> {
+  return benched(t, ['--compare', name, '--changes', '2', '--connections', '50']);
+}
+
+async function benched(t: Test, options: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, ...options, '--runs', '1', '--settle-ms', '100', '4x3'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [output, errors] = ['', ''];
@@ -107,6 +110,12 @@ async function compared(t: Test, name: string): Promise<string> {
 t.test('connections are compared with those beside hostile Services', async (t) => {
   const output = await compared(t, 'hostile');
   t.match(output, /^CPU time of one: \S+ µs, beside hostile Services \S+ µs, \S+ % \(\S+ to \S+ %\)$/m);
+});
+
+t.test('the cost of commands is that of the main thread of the process', async (t) => {
+  const output = await benched(t, ['--commands']);
+  for (const command of ['status', 'services -o wide --limit 0', 'explain 10.96.0.0:80', 'bugreport'])
+    t.match(output, new RegExp(`^${command}: [\\d.]+ ms of the main thread \\([\\d.]+ to [\\d.]+\\)$`, 'm'), command);
 });
 
 t.test('the cost of slot tables is compared with random picks', async (t) => {

@@ -8,8 +8,8 @@ export async function cpuTime(work: () => unknown): Promise<number> {
   return (user + system) / 1000;
 }
 
-/** CPU milliseconds of this process's first thread so far, without those of its other threads: workers, compilers, collectors of garbage. */
-export function mainThreadTime(): number {
-  const [nanoseconds = ''] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ');
+/** CPU milliseconds of a process's first thread so far, without those of its other threads: workers, compilers, collectors of garbage. */
+export function mainThreadTime(pid = process.pid): number {
+  const [nanoseconds = ''] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ');
   return Number(nanoseconds) / 1e6;
 }
