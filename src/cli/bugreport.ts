@@ -116,7 +116,7 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     {
       name: 'plan.txt',
       what: 'what the process has planned, as pointsman plan prints it',
-      read: async () => sortedLines((await ask(socket, PLAN_PAGE)).text),
+      read: async () => (await import('../serve/plan-stream.js')).planText((await ask(socket, PLAN_PAGE)).text),
     },
     { name: 'dump.txt', what: 'what the kernel holds, as pointsman dump prints it', read: () => kernel.dump() },
     {
@@ -137,11 +137,6 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     file('conntrack-counts.txt', '/proc/net/stat/nf_conntrack', 'counts of connection tracking, by CPU'),
     file('process.txt', `/proc/${status.pid}/status`, 'memory and privileges of the process'),
   ];
-}
-
-function sortedLines(text: string): string {
-  const lines = text.split('\n').filter((line) => line !== '');
-  return `${lines.sort().join('\n')}\n`;
 }
 
 function versions(): string {

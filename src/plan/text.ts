@@ -1,4 +1,4 @@
-import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
+import { EndpointList, endpointSize } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import { printBy, slotCounts } from './balance.js';
 import { isUniform } from './uniform-weights.js';
@@ -24,16 +24,41 @@ type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys' | 'loadBal
  */
 export function printTable(table: FamilyTable): string[] {
   const lines: string[] = [];
-  for (const part of tableParts(table)) for (const line of part) lines.push(line);
+  for (const part of tableParts(table, printList)) for (const line of part) lines.push(line);
   return lines.sort();
 }
 
 /** The lines of {@link printTable}, unsorted, in parts of which each takes little time. */
-export function* tableParts(table: FamilyTable): Generator<readonly string[], void, void> {
+function* tableParts(table: FamilyTable, printList: ListPrinter): Generator<readonly string[], void, void> {
   yield printNode(table.node);
   for (const address of table.clusterAddresses) yield [clusterAddressLine(table.family, address)];
   for (const address of table.hairpinAddresses) yield [hairpinLine(table.family, address)];
-  for (const frontend of table.frontends()) yield printFrontend(frontend);
+  for (const frontend of table.frontends()) yield printFrontend(frontend, printList);
+}
+
+/** The lines of {@link printTable}, unsorted and in parts, with each list of endpoints in one line: {@link unpackLine} makes what is printed of it. */
+export function packedParts(table: FamilyTable): Generator<readonly string[], void, void> {
+  return tableParts(table, packList);
+}
+
+/** The lines that one of {@link packedParts} stands for. */
+export function unpackLine(line: string): readonly string[] {
+  const found = /^((IPv[46]) frontend \S+ (?:local-)?endpoint)s (\S+)$/.exec(line);
+  if (found === null) return [line];
+  const [, head = '', family, packed = ''] = found;
+  return printList(head, new EndpointList(family as Family, Buffer.from(packed, 'base64')));
+}
+
+/** The lines of a list of endpoints. */
+type ListPrinter = (head: string, list: EndpointList) => readonly string[];
+
+function printList(head: string, list: EndpointList): readonly string[] {
+  return list.toStrings().map((endpoint) => `${head} ${endpoint}`);
+}
+
+function packList(head: string, { packed }: EndpointList): readonly string[] {
+  if (packed.length === 0) return [];
+  return [`${head}s ${Buffer.from(packed.buffer, packed.byteOffset, packed.length).toString('base64')}`];
 }
 
 /** The lines of {@link printTable} that decide over packets of a scope. */
@@ -66,15 +91,15 @@ export function withinScope(
   );
 }
 
-export function printFrontend(frontend: FrontendText): string[] {
+export function printFrontend(frontend: FrontendText, print: ListPrinter = printList): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
   const { endpoints, localEndpoints, balance } = frontend;
   const lines = [`${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`];
   // Without endpoints nothing is masqueraded, and not every mode writes to the kernel how it would be.
   const isServed = endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
   if (isServed) lines.push(`${head} masquerade ${frontend.masquerade}`);
-  for (const endpoint of endpoints.toStrings()) lines.push(`${head} endpoint ${endpoint}`);
-  for (const endpoint of localEndpoints?.toStrings() ?? []) lines.push(`${head} local-endpoint ${endpoint}`);
+  for (const line of print(`${head} endpoint`, endpoints)) lines.push(line);
+  if (localEndpoints !== null) for (const line of print(`${head} local-endpoint`, localEndpoints)) lines.push(line);
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
   if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   if (isServed && balance !== null && balance !== undefined) {

@@ -7,7 +7,7 @@ export const STATUS_PAGE = '/status';
 export const EXPLAIN_PAGE = '/explain';
 /** What goes through Services, where it is counted. */
 export const TRAFFIC_PAGE = '/traffic';
-/** The forwarding table as `pointsman plan` prints it, unsorted. */
+/** The forwarding table: `planText()` makes what `pointsman plan` prints of it. */
 export const PLAN_PAGE = '/plan';
 export const METRICS_PAGE = '/metrics';
 /** How the process was started. Credentials may be among its arguments, so they are for commands and not to be kept. */

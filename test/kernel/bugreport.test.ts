@@ -12,11 +12,11 @@ const SECRET = 'token-of-the-environment-7f3a';
 
 t.test('bugreport writes an archive of the node', async (t) => {
   const lab = await Lab.start(t);
-  const objects = dualStack('empty', {
-    number: 43,
-    ports: [{ name: 'http', port: 80, targetPort: 8080 }],
-    endpoints: [],
-  });
+  const ports = [{ name: 'http', port: 80, targetPort: 8080 }];
+  const objects = [
+    ...dualStack('empty', { number: 43, ports, endpoints: [] }),
+    ...dualStack('web', { number: 44, ports, endpoints: ['pod-a', 'pod-b'] }),
+  ];
   const env = { REGISTRY_TOKEN: SECRET };
   const proxy = await Proxy.start(t, lab, { objects, mode: 'nftables', env });
   await lab.output(
@@ -38,6 +38,9 @@ t.test('bugreport writes an archive of the node', async (t) => {
     t.match(about, new RegExp(`^${name.replace('pointsman-node-1/', '')}: `, 'm'), name);
   t.match(JSON.parse(await extract('status.json')), { node: 'node-1', mode: 'nftables' });
   t.match(JSON.parse(await extract('problems.json')), { rows: [{ key: 'default/empty', problems: ['no-endpoints'] }] });
+  const plan = await extract('plan.txt');
+  t.match(plan, /^IPv4 frontend \S+\.44:80\/TCP endpoint \S+:8080\nIPv4 frontend \S+\.44:80\/TCP endpoint \S+:8080\n/m);
+  t.equal(plan, await extract('dump.txt'), 'both have one form');
   t.match(await extract('foreign-rules.txt'), /^chain f\n {2}1: \[.*0a090909.*\[immediate dreg 0 value drop\]$/m);
   t.match(await extract('sysctls.txt'), /^net\.ipv4\.ip_forward = 1$/m);
   const all = await lab.output('node', ['tar', '-xzOf', file]);

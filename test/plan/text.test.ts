@@ -1,9 +1,10 @@
 import t from 'tap';
+import { FAMILIES } from '../../src/base/ip.js';
 import { nodeFacts } from '../../src/plan/facts.js';
 import { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { planNode } from '../../src/plan/node-plan.js';
 import { planService } from '../../src/plan/service-plan.js';
-import { printNode, printTable } from '../../src/plan/text.js';
+import { packedParts, printNode, printTable, unpackLine } from '../../src/plan/text.js';
 import { planSettings } from '../support/plan-settings.js';
 import { node, service, serviceCIDR, slice } from '../support/rows.js';
 
@@ -69,5 +70,39 @@ t.test('a node plan is printed as text', (t) => {
   ]);
   t.match(lines({ localDetection: { type: 'BridgeInterface', name: 'cni0' } })[0], / interface cni0$/);
   t.match(lines({ localDetection: { type: 'InterfaceNamePrefix', prefix: 'veth' } })[0], / interface veth\*$/);
+  t.end();
+});
+
+t.test('a packed table has a line for each list of endpoints, and unpacks to the text of the table', (t) => {
+  const settings = planSettings();
+  const me = node('me', ['192.168.0.2', '2001:db8::2']);
+  const facts = nodeFacts(settings, me);
+  const addresses = { IPv4: '10.0.0.', IPv6: 'fd00::' };
+  for (const family of FAMILIES) {
+    const tableOf = (count: number): ForwardingTable => {
+      const table = new ForwardingTable(planNode(family, settings, me, []));
+      const endpoints = Array.from({ length: count }, (_, index) => ({
+        address: `${addresses[family]}${index + 1}`,
+        node: index % 10 === 0 ? 'me' : 'other',
+      }));
+      const row = service('web', {
+        clusterIPs: ['10.96.0.10', 'fd00:96::10'],
+        externalTrafficPolicy: 'Local',
+        type: 'NodePort',
+        ports: [{ name: 'http', nodePort: 30080 }],
+      });
+      const slices = [slice('web', endpoints, { family, ports: [{ name: 'http', port: 8080 }] })];
+      table.setService('default/web', planService(family, row, slices, facts, settings));
+      return table;
+    };
+    const packed = (count: number): readonly string[] => [...packedParts(tableOf(count))].flat();
+    for (const count of [0, 1, 200]) {
+      const unpacked = packed(count).flatMap(unpackLine);
+      t.same(unpacked.sort(), printTable(tableOf(count)), `${family}, ${count} endpoints`);
+    }
+    const isList = (line: string): boolean => / (?:local-)?endpoints? /.test(line);
+    t.equal(printTable(tableOf(200)).filter(isList).length, 200 + 200 + 20);
+    t.equal(packed(200).filter(isList).length, 3);
+  }
   t.end();
 });

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { Archive } from '../../../src/base/archive.js';
 import { messageOf } from '../../../src/base/error-message.js';
 import { printableText } from '../../../src/base/printable.js';
+import { planText } from '../../../src/serve/plan-stream.js';
 import { ClusterApi, ClusterError, statusMessage } from './cluster-api.js';
 import { POD_PLACE, readNodes, readPods, type ProxyPod } from './cluster.js';
 import { NoAnswer, ProxyAsker, TIMEOUT_MS } from './proxy-asker.js';
@@ -178,7 +179,7 @@ async function reportOf(
     const at = `${folderOf(node)}/${name}`;
     try {
       const text = page === null ? await logOf(pod, api, signal) : await asker.askText(pod, page, signal, MOST_BYTES);
-      files.push({ name, text: printableText(name === 'plan.txt' ? sortedLines(text) : text) });
+      files.push({ name, text: printableText(name === 'plan.txt' ? planText(text) : text) });
       lines.push(`${at}: ${what}`);
     } catch (error) {
       const problem = printableText(error instanceof NoAnswer ? error.message : messageOf(error));
@@ -196,11 +197,6 @@ async function logOf({ namespace, name }: ProxyPod, api: ClusterApi, signal: Abo
   const { status, body } = await api.ask(`${pod}/log?tailLines=${LOG_LINES}`, question);
   if (status === 200) return body;
   throw new ClusterError(`${status} by the API server: ${statusMessage(body) ?? body.slice(0, 200)}`);
-}
-
-function sortedLines(text: string): string {
-  const lines = text.split('\n').filter((line) => line !== '');
-  return `${lines.sort().join('\n')}\n`;
 }
 
 /** A node's name as that of a folder: names in an archive are short. */
