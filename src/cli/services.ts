@@ -12,7 +12,7 @@ import { hasProblem, printService, printServices } from './print-services.js';
 type Asked = Extract<LoadedConfig, { readonly command: 'services' }>;
 
 /** Rows in an answer. */
-const PAGE = 500;
+const PAGE = 10_000;
 const EVERY_MS = 2000;
 
 /**

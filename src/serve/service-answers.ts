@@ -16,7 +16,7 @@ export interface ServicesQuery {
   readonly sort?: ServiceSort;
   /** Of the first row; 0 when it is left out. */
   readonly offset?: string;
-  /** How many rows; 1 to 500, 100 when it is left out. */
+  /** How many rows; 1 to 10,000, 100 when it is left out. */
   readonly limit?: string;
   /** `yes`: with {@link ServiceSummary.places}. */
   readonly places?: string;

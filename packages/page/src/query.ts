@@ -26,10 +26,10 @@ export function textOf(query: URLSearchParams, name: string, longest = MAX_TEXT)
 }
 
 /** @throws AskedWrongly */
-export function pageOf(query: URLSearchParams): PageQuery {
+export function pageOf(query: URLSearchParams, most = MAX_ROWS): PageQuery {
   return {
     offset: numberOf(query, 'offset', 0, 0, Number.MAX_SAFE_INTEGER),
-    limit: numberOf(query, 'limit', ROWS, 1, MAX_ROWS),
+    limit: numberOf(query, 'limit', ROWS, 1, most),
   };
 }
 

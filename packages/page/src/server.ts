@@ -8,7 +8,7 @@ import { answerWhole } from '../../../src/serve/listener.js';
 import { planStream } from '../../../src/serve/plan-stream.js';
 import type { OpenPage, OpenPageParts } from '../../../src/serve/page.js';
 import { explainPacket, type ExplainedPacket } from '../../../src/serve/explain-packet.js';
-import type { Api, ApiError, ServiceProblem } from './api.js';
+import type { Api, ApiError, ServiceProblem, ServicesPage } from './api.js';
 import { answerAsset, PAGE_HEADERS, readAssets, type Asset } from './assets.js';
 import { configuration } from './configuration.js';
 import { explainAnswer } from './explained.js';
@@ -18,6 +18,7 @@ import { isThisMachine } from './loopback.js';
 import { nodeAnswer, versionsAnswer } from './node-state.js';
 import { overview } from './overview.js';
 import { AskedWrongly, oneOf, pageOf, textOf } from './query.js';
+import { RowsAnswer } from './rows-answer.js';
 import { endpointsPage, frontendsPage, serviceDetail } from './service-detail.js';
 import { listServices, SERVICE_SORTS, SERVICE_TYPES } from './service-list.js';
 import { ServiceOrder } from './service-order.js';
@@ -35,10 +36,17 @@ const API = `${ROOT}api/`;
 /** Explanations that wait for the one under way: each asks the kernel. */
 const MAX_EXPLAINING = 4;
 
+/** They are written in parts. */
+const MAX_SERVICES = 10_000;
+
 const PROBLEMS: readonly ('only' | ServiceProblem)[] = ['only', ...SERVICE_PROBLEMS];
 
+type Answer<Of> = Of extends ServicesPage ? RowsAnswer : Of;
+
 type Answers = {
-  readonly [Path in keyof Api]: (query: URLSearchParams) => Api[Path]['answer'] | Promise<Api[Path]['answer']>;
+  readonly [Path in keyof Api]: (
+    query: URLSearchParams,
+  ) => Answer<Api[Path]['answer']> | Promise<Answer<Api[Path]['answer']>>;
 };
 
 /** The page, and what it asks. */
@@ -106,7 +114,11 @@ export class PageServer implements OpenPage {
       }
       const answer = this.answers.get(path);
       if (answer === undefined) throw new AskedWrongly(404, `there is no ${path}`);
-      answerJson(response, 200, await answer(new URLSearchParams(query)));
+      const answered = await answer(new URLSearchParams(query));
+      if (answered instanceof RowsAnswer) {
+        response.writeHead(200, JSON_TYPE);
+        await pipeline(answered.stream(), response);
+      } else answerJson(response, 200, answered);
     } catch (error) {
       // A client that has gone away is no failure of ours.
       if (response.destroyed) return;
@@ -140,15 +152,17 @@ export class PageServer implements OpenPage {
     const key = (query: URLSearchParams): string => textOf(query, 'key', 512);
     return {
       'api/overview': () => overview(running),
-      'api/services': (query) =>
-        listServices(running, this.order, {
+      'api/services': async (query) => {
+        const { rows, ...others } = await listServices(running, this.order, {
           search: textOf(query, 'q'),
           problem: query.has('problems') ? oneOf(query, 'problems', PROBLEMS) : null,
           type: query.has('type') ? oneOf(query, 'type', SERVICE_TYPES) : null,
           sort: query.has('sort') ? oneOf(query, 'sort', SERVICE_SORTS) : 'name',
           places: query.has('places'),
-          ...pageOf(query),
-        }),
+          ...pageOf(query, MAX_SERVICES),
+        });
+        return new RowsAnswer(others, rows);
+      },
       'api/service': (query) => serviceDetail(running, key(query)),
       'api/frontends': (query) => frontendsPage(running, { key: key(query), ...pageOf(query) }),
       'api/endpoints': (query) =>
@@ -198,6 +212,8 @@ function senderAndTarget(query: URLSearchParams): [from: string, to: string] {
   return [textOf(query, 'from') || 'external', textOf(query, 'to')];
 }
 
+const JSON_TYPE = { 'Content-Type': 'application/json' } as const;
+
 function answerJson(response: ServerResponse, status: number, answer: unknown): void {
-  answerWhole(response, status, { 'Content-Type': 'application/json' }, `${printableText(JSON.stringify(answer))}\n`);
+  answerWhole(response, status, JSON_TYPE, `${printableText(JSON.stringify(answer))}\n`);
 }

@@ -42,12 +42,15 @@ interface ListQuery extends PageQuery {
   readonly places: boolean;
 }
 
+/** A page whose rows are made as they are read, once. Services that have gone meanwhile are not among them. */
+export type ListedServices = Omit<ServicesPage, 'rows'> & { readonly rows: Iterable<ServiceSummary> };
+
 /** A page of the Services that fit. */
 export async function listServices(
   running: RunningProcess,
   order: ServiceOrder,
   { search, problem, type, sort, offset, limit, places }: ListQuery,
-): Promise<ServicesPage> {
+): Promise<ListedServices> {
   const { snapshot } = running;
   const problems = new ServiceProblems(running);
   const fits = readSearch(snapshot, search);
@@ -72,15 +75,33 @@ export async function listServices(
       (fits === null || fits(key, { ...NOTHING_KNOWN, namespace })) &&
       hasProblem(problems.of(key), problem),
   );
-  const rows = first.slice(offset, offset + limit).map(refusedSummary);
+  const refusedRows = first.slice(offset, offset + limit).map(refusedSummary);
   const from = Math.max(0, offset - first.length);
-  for (const key of found.slice(from, from + limit - rows.length)) {
-    const service = snapshot.service(key);
+  const shown = found.slice(from, from + limit - refusedRows.length);
+  return {
+    total: keys.length + refused.length,
+    matched: first.length + found.length,
+    offset,
+    rows: rowsOf(running, problems, refusedRows, shown, places),
+  };
+}
+
+function* rowsOf(
+  running: RunningProcess,
+  problems: ServiceProblems,
+  refused: readonly ServiceSummary[],
+  keys: readonly ObjectKey[],
+  places: boolean,
+): Generator<ServiceSummary, void, void> {
+  yield* refused;
+  const nodesFound: NamesFound = new Map();
+  for (const [number, key] of keys.entries()) {
+    const service = running.snapshot.service(key);
     if (service === undefined) continue;
-    const row = summary(running, problems, key, service);
-    rows.push(places ? { ...row, places: placesOf(snapshot.slicesOf(key)) } : row);
+    const slices = running.snapshot.slicesOf(key);
+    const row = summary(running, problems, key, service, slices);
+    yield places ? { ...row, places: placesOf(slices, nodesFound, number) } : row;
   }
-  return { total: keys.length + refused.length, matched: first.length + found.length, offset, rows };
 }
 
 /** Of a Service that is refused whole only its name is known. */
@@ -91,18 +112,47 @@ function refusedSummary({ key, namespace, name }: RefusedService): ServiceSummar
   return { key, namespace, name, type: null, ...nothing, problems: ['refused'] };
 }
 
-/** Costs little however many endpoints there are: a list has up to 500 Services. */
-function placesOf(slices: readonly EndpointSliceRow[]): NonNullable<ServiceSummary['places']> {
+/** Names that were found in any Service, with the last one: to count those of a Service leaves no garbage. */
+type NamesFound = Map<string, { service: number }>;
+
+/**
+ * Costs little however many endpoints there are: a list may have all Services.
+ *
+ * @param number another one for each Service.
+ */
+function placesOf(
+  slices: readonly EndpointSliceRow[],
+  found: NamesFound,
+  number: number,
+): NonNullable<ServiceSummary['places']> {
   // A pod of two families is one.
   const family = slices.find(({ count }) => count > 0)?.family;
-  const own = slices.filter((slice) => slice.family === family);
-  const pods = own.filter(({ pods = '' }) => pods !== '');
-  const names = pods.flatMap(({ pods = '' }) => firstNames(pods, MAX_NAMES)).filter((name) => name !== null);
-  const shown = [...new Set(names)].slice(0, MAX_NAMES);
-  const nodes = [...new Set(own.flatMap(({ nodeNames }) => nodeNames))].filter((name) => name !== null);
+  const pods: string[] = [];
+  const nodes: string[] = [];
+  let [podCount, nodeCount] = [0, 0];
+  for (const slice of slices) {
+    if (slice.family !== family) continue;
+    if (slice.pods !== undefined && slice.pods !== '') {
+      podCount += slice.count;
+      for (const name of pods.length < MAX_NAMES ? firstNames(slice.pods, MAX_NAMES) : [])
+        if (name !== null && pods.length < MAX_NAMES && !pods.includes(name)) pods.push(name);
+    }
+    const { nodeNames } = slice;
+    // An iterator leaves an object for each of them, until the code is optimised.
+    for (let index = 0; index < nodeNames.length; index++) {
+      const name = nodeNames[index] ?? null;
+      if (name === null) continue;
+      const last = found.get(name);
+      if (last?.service === number) continue;
+      if (last === undefined) found.set(name, { service: number });
+      else last.service = number;
+      nodeCount++;
+      if (nodes.length < MAX_NAMES) nodes.push(name);
+    }
+  }
   return {
-    pods: { names: shown, more: pods.reduce((sum, { count }) => sum + count, 0) - shown.length },
-    nodes: { names: nodes.slice(0, MAX_NAMES), more: Math.max(0, nodes.length - MAX_NAMES) },
+    pods: { names: pods, more: podCount - pods.length },
+    nodes: { names: nodes, more: nodeCount - nodes.length },
   };
 }
 
@@ -188,10 +238,11 @@ async function filter(keys: readonly ObjectKey[], fits: (key: ObjectKey) => bool
 }
 
 function summary(
-  { families, snapshot }: RunningProcess,
+  { families }: RunningProcess,
   problems: ServiceProblems,
   key: ObjectKey,
   service: ServiceRow,
+  slices: readonly EndpointSliceRow[],
 ): ServiceSummary {
   const { namespace, name, type, clusterIPs, externalIPs, loadBalancerIngress, ports } = service;
   const addresses = [...clusterIPs, ...loadBalancerIngress.map(({ address }) => address), ...externalIPs];
@@ -205,9 +256,10 @@ function summary(
     ports: ports.slice(0, MAX_PORTS).map(printPort),
     morePorts: Math.max(0, ports.length - MAX_PORTS),
     endpointsUsed: families.reduce((sum, { table }) => sum + countEndpoints(table.plan(key)), 0),
-    endpoints: snapshot
-      .slicesOf(key)
-      .reduce((sum, slice) => sum + slice.count * ports.filter((port) => hasPort(slice.ports, port)).length, 0),
+    endpoints: slices.reduce(
+      (sum, slice) => sum + slice.count * ports.filter((port) => hasPort(slice.ports, port)).length,
+      0,
+    ),
     problems: problems.of(key),
   };
 }

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { services } from '../../src/cli/services.js';
+import { shut } from '../../src/serve/listener.js';
+
+const KEYS = Array.from({ length: 3 }, (_, number) => `default/s${number}`);
+
+t.test('services asks for all rows at once, and for the others where an answer has fewer', async (t) => {
+  // A path of a socket is short.
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-services-'));
+  const statusSocket = join(folder, 'sock');
+  const asked: string[] = [];
+  let most = Infinity;
+  const server = createServer(({ url = '' }, response) => {
+    const { searchParams } = new URL(url, 'http://socket');
+    asked.push(`${searchParams.get('offset')} ${searchParams.get('limit')} ${searchParams.get('places')}`);
+    const offset = Number(searchParams.get('offset'));
+    const rows = KEYS.slice(offset, offset + most).map((key) => ({
+      key,
+      name: key,
+      addresses: [],
+      ports: [],
+      problems: [],
+      endpointsUsed: 0,
+      endpoints: 0,
+      moreAddresses: 0,
+      morePorts: 0,
+    }));
+    response.end(JSON.stringify({ total: 3, matched: 3, offset, rows }));
+  });
+  await new Promise<void>((resolve) => server.listen(statusSocket, resolve));
+  t.teardown(async () => {
+    await shut(server);
+    rmSync(folder, { recursive: true });
+  });
+  const list = async (limit: number): Promise<string> => {
+    let text = '';
+    const question = { config: { statusSocket }, named: '', problemsOnly: false, watch: false, output: 'wide', limit };
+    const status = await services(question as Parameters<typeof services>[0], false, (part) => {
+      text += part;
+      return Promise.resolve();
+    });
+    t.equal(status, 0);
+    return text;
+  };
+  const text = await list(0);
+  for (const key of KEYS) t.match(text, key);
+  t.same(asked.splice(0), ['0 10000 yes']);
+  most = 2;
+  t.equal(await list(0), text);
+  t.same(asked.splice(0), ['0 10000 yes', '2 10000 yes']);
+  t.match(await list(2), /^and 1 more; --limit 0 lists all$/m);
+  t.same(asked.splice(0), ['0 2 yes']);
+});
