@@ -9,6 +9,8 @@
 
 #include "iptables/file.h"
 #include "iptables/render.h"
+#include "netlink/socket.h"
+#include "nftables/listing.h"
 
 namespace pointsman::iptables {
 
@@ -103,14 +105,33 @@ bool legacy_table_exists(Family family, Table table) {
   return false;
 }
 
+/// The first request of every nft program, which fails without nf_tables or the capability. Any listing by them would read all rules.
+bool nf_tables_answers() {
+  auto socket = netlink::Socket::open();
+  return socket.ok() && nftables::ruleset_generation(socket.value()).ok();
+}
+
 bool flavor_works(const ProcessEnvironment& environment, Family family, Flavor flavor, bool last_resort) {
   if (flavor == Flavor::kLegacy && read_file(table_names_file(family)).ok()) return true;
   if (flavor == Flavor::kLegacy && !last_resort) return false;
   const auto save = find_program(environment, family, flavor, "save");
   if (!save) return false;
-  // The nft flavour creates no table that it lists; `security` is small wherever it is used.
-  const char* table = flavor == Flavor::kNft ? "security" : "nat";
-  return succeeded(run_program(environment, *save, {"-t", table}, {}, kProbeLimit, ignore));
+  if (flavor == Flavor::kNft) return nf_tables_answers();
+  return succeeded(run_program(environment, *save, {"-t", "nat"}, {}, kProbeLimit, ignore));
+}
+
+/// Chains of these tables from one run of iptables-save.
+netlink::Result<std::vector<ChainListing>, Failure> saved(const ProcessEnvironment& environment, const std::string& program,
+                                                          const std::vector<std::string>& arguments, const std::vector<std::string>& tables,
+                                                          const std::vector<std::string>& text_of) {
+  SaveParser parser(text_of, tables);
+  const Exit exit = run_program(environment, program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
+  if (!succeeded(exit)) return failure_of(program, exit);
+  auto parsed = parser.finish();
+  if (parsed.ok()) return std::move(parsed.value());
+  Failure failure;
+  failure.reason = program.substr(program.rfind('/') + 1) + ": " + parsed.error();
+  return failure;
 }
 
 /// @param options of the program, beside the table.
@@ -119,22 +140,20 @@ netlink::Result<std::vector<ChainListing>, Failure> save(const ProcessEnvironmen
                                                          const std::vector<std::string>& options) {
   const auto program = find_program(environment, family, flavor, "save");
   if (!program) return missing_program(family, flavor, "save");
-  std::vector<ChainListing> chains;
+  std::vector<std::string> names;
   for (const Table table : tables) {
-    if (flavor == Flavor::kLegacy && !legacy_table_exists(family, table)) continue;
-    SaveParser parser(text_of);
-    std::vector<std::string> arguments{"-t", name_of(table)};
+    if (flavor == Flavor::kNft || legacy_table_exists(family, table)) names.emplace_back(name_of(table));
+  }
+  // The nft flavour reads all tables of the family from the kernel whichever it is asked for, and prints all if it is asked for none. So
+  // several cost one run, and show one moment.
+  if (flavor == Flavor::kNft && names.size() > 1) return saved(environment, *program, options, names, text_of);
+  std::vector<ChainListing> chains;
+  for (const std::string& name : names) {
+    std::vector<std::string> arguments{"-t", name};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const Exit exit =
-        run_program(environment, *program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
-    if (!succeeded(exit)) return failure_of(*program, exit);
-    auto parsed = parser.finish();
-    if (!parsed.ok()) {
-      Failure failure;
-      failure.reason = program->substr(program->rfind('/') + 1) + ": " + parsed.error();
-      return failure;
-    }
-    std::ranges::move(parsed.value(), std::back_inserter(chains));
+    auto listed = saved(environment, *program, arguments, {name}, text_of);
+    if (!listed.ok()) return listed;
+    std::ranges::move(listed.value(), std::back_inserter(chains));
   }
   return chains;
 }

@@ -42,14 +42,11 @@ void SaveParser::feed(std::string_view piece) {
 void SaveParser::take_line(std::string_view line) {
   ++line_number_;
   if (line.empty()) return;
-  if (line.starts_with('#')) {
-    // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save prints it and succeeds.
-    if (line.starts_with("# Table ") && line.find("incompatible") != std::string_view::npos) complain("says", line.substr(2));
-    return;
-  }
+  if (line.starts_with('#')) return take_comment(line);
   if (line.starts_with('*')) {
     if (table_) complain("begins a table within another", line);
     table_ = std::string(line.substr(1));
+    kept_ = place_of(*table_).has_value();
     by_name_.clear();
     return;
   }
@@ -58,6 +55,7 @@ void SaveParser::take_line(std::string_view line) {
     table_.reset();
     return;
   }
+  if (!kept_) return;
   if (line.starts_with(':')) return take_chain(line);
   // With counters, "[5:300] -A …".
   std::string_view rule = line;
@@ -68,6 +66,20 @@ void SaveParser::take_line(std::string_view line) {
   }
   if (rule.starts_with("-A ")) return take_rule(rule, packets);
   complain("is not known", line);
+}
+
+void SaveParser::take_comment(std::string_view line) {
+  // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save prints it and succeeds.
+  constexpr std::string_view kStart = "# Table `";
+  if (!line.starts_with(kStart) || line.find("incompatible") == std::string_view::npos) return;
+  const std::string_view rest = line.substr(kStart.size());
+  if (place_of(rest.substr(0, rest.find('\''))).has_value()) complain("says", line.substr(2));
+}
+
+std::optional<std::size_t> SaveParser::place_of(std::string_view table) const {
+  const auto found = std::ranges::find(tables_, table);
+  if (found == tables_.end()) return {};
+  return static_cast<std::size_t>(found - tables_.begin());
 }
 
 void SaveParser::take_chain(std::string_view declaration) {
@@ -104,6 +116,7 @@ netlink::Result<std::vector<ChainListing>, std::string> SaveParser::finish() {
   if (complaint_) return *complaint_;
   std::vector<ChainListing> listings;
   listings.reserve(chains_.size());
+  std::ranges::stable_sort(chains_, {}, [this](const Chain& chain) { return place_of(chain.listing.table); });
   for (Chain& chain : chains_) {
     chain.listing.digest = chain.digest.text();
     listings.push_back(std::move(chain.listing));

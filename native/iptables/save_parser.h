@@ -36,10 +36,11 @@ struct ChainListing {
 class SaveParser {
  public:
   /// @param text_of keep the rules of chains whose name begins with one of these.
-  explicit SaveParser(std::vector<std::string> text_of) : text_of_(std::move(text_of)) {}
+  /// @param tables keep the chains of these, whatever else is in the listing.
+  SaveParser(std::vector<std::string> text_of, std::vector<std::string> tables) : text_of_(std::move(text_of)), tables_(std::move(tables)) {}
 
   void feed(std::string_view piece);
-  /// The chains in the order of the listing, or what is wrong with it.
+  /// The chains, table by table in the order of the tables, or what is wrong with the listing.
   netlink::Result<std::vector<ChainListing>, std::string> finish();
 
  private:
@@ -49,15 +50,21 @@ class SaveParser {
   };
 
   void take_line(std::string_view line);
+  void take_comment(std::string_view line);
+  /// The place of a table among those that are kept.
+  std::optional<std::size_t> place_of(std::string_view table) const;
   void take_chain(std::string_view declaration);
   /// @param packets that it counted; 0 where the listing does not show them.
   void take_rule(std::string_view rule, std::uint64_t packets);
   void complain(const char* what, std::string_view line);
 
   std::vector<std::string> text_of_;
+  std::vector<std::string> tables_;
   std::string partial_;
   std::size_t line_number_ = 0;
   std::optional<std::string> table_;
+  /// Whether chains of the current table are kept.
+  bool kept_ = false;
   std::vector<Chain> chains_;
   /// The chains of the current table.
   std::unordered_map<std::string, std::size_t> by_name_;

@@ -202,8 +202,8 @@ Bytes run_commands(const std::string& text) {
 
 /// However a listing is cut into pieces, it reads alike.
 void read_save(const std::string& text, std::size_t piece) {
-  iptables::SaveParser whole({"KUBE-"});
-  iptables::SaveParser pieces({"KUBE-"});
+  iptables::SaveParser whole({"KUBE-"}, {"nat", "filter"});
+  iptables::SaveParser pieces({"KUBE-"}, {"nat", "filter"});
   whole.feed(text);
   for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(std::min(piece, rest.size()))) pieces.feed(rest.substr(0, piece));
   const auto one = whole.finish();

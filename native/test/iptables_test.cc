@@ -47,7 +47,7 @@ Transaction sample() {
 }
 
 netlink::Result<std::vector<ChainListing>, std::string> parse(std::string_view text, std::size_t piece = 1000) {
-  SaveParser parser({"KUBE-SVC-"});
+  SaveParser parser({"KUBE-SVC-"}, {"nat", "filter"});
   for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) parser.feed(text.substr(0, piece));
   return parser.finish();
 }
@@ -156,6 +156,17 @@ TEST(iptables_listing_of_chains) {
     CHECK_EQUAL(*chains[3].policy, "DROP");
   }
   CHECK(parse("").ok());
+}
+
+TEST(iptables_listing_of_all_tables_is_read_for_some) {
+  const auto parsed = parse(
+      "# Table `security' is incompatible, use 'nft' tool.\n*raw\n:KUBE-SVC-R - [0:0]\n-A KUBE-SVC-R -j X\nunknown\nCOMMIT\n"
+      "*filter\n:INPUT DROP\nCOMMIT\n*nat\n:OUTPUT ACCEPT\n:KUBE-SVC-A - [0:0]\nCOMMIT\n");
+  CHECK(parsed.ok());
+  if (!parsed.ok()) return;
+  std::string names;
+  for (const ChainListing& chain : parsed.value()) names += chain.table + " " + chain.name + ";";
+  CHECK_EQUAL(names, "nat OUTPUT;nat KUBE-SVC-A;filter INPUT;");
 }
 
 TEST(iptables_listing_counts_packets) {

@@ -2,6 +2,7 @@
 import '../support/namespace.js';
 
 import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 import type { NativeError } from '../../src/native/errors.js';
 import { isNativeError } from '../../src/native/errors.js';
@@ -296,6 +297,34 @@ t.test('iptables programs are found by flavour, and a missing one is reported', 
   t.match((await failure(addon.iptablesList('IPv4', 'legacy', ['nat'], []))).message, 'before COMMIT');
   process.env['PATH'] = path;
 });
+
+t.test(
+  'iptables-nft: the programs read all rules in every run, so there is one for all tables and none to find the flavour',
+  async (t) => {
+    const path = process.env['PATH'];
+    const dir = t.testdir();
+    const save = spawnSync('sh', ['-c', 'command -v iptables-nft-save'], { encoding: 'utf8' }).stdout.trim();
+    writeFileSync(`${dir}/iptables-nft-save`, `#!/bin/sh\necho "run $*" >>${dir}/runs\nexec ${save} "$@"\n`, {
+      mode: 0o755,
+    });
+    await restore(
+      'IPv4',
+      'nft',
+      ...(['raw', 'nat', 'filter'] as const).map((table) => ({ ...chain('T-ALL', [text('-j RETURN')]), table })),
+    );
+    process.env['PATH'] = `${dir}:${path ?? ''}`;
+    t.match(await addon.iptablesFlavors('IPv4'), [{ flavor: 'nft' }]);
+    t.notOk(existsSync(`${dir}/runs`), 'nothing is listed to find the flavour');
+    const listing = await addon.iptablesList('IPv4', 'nft', ['filter', 'nat', 'mangle', 'raw'], ['T-ALL']);
+    await addon.iptablesList('IPv4', 'nft', ['nat'], []);
+    process.env['PATH'] = path;
+    t.same(readFileSync(`${dir}/runs`, 'utf8').split('\n'), ['run ', 'run -t nat', '']);
+    t.same(
+      listing.filter(({ name }) => name === 'T-ALL').map(({ table, rules }) => [table, rules]),
+      ['filter', 'nat', 'raw'].map((table) => [table, ['-j RETURN']]),
+    );
+  },
+);
 
 t.test('iptables matches of the kernel are listed without any change', async (t) => {
   for (const family of ['IPv4', 'IPv6'] as const) {
