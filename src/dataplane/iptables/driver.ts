@@ -63,6 +63,8 @@ export class IptablesDriver implements Driver<Chains> {
   /** Whether loopback was served, and so guarded, when everything was last written. */
   private guardsLoopback = false;
   private written: SentStreams['rules'] = { filter: 0, nat: 0 };
+  /** All streams go through it, so that none of ours looks like an external change. */
+  private readonly programs: TablesOptions['addon'];
   private readonly tables: Tables;
   /** Since all chains were last in their known state. */
   private isTouched: IsTouched = UNKNOWN;
@@ -73,7 +75,8 @@ export class IptablesDriver implements Driver<Chains> {
 
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
-    this.tables = new Tables({ ...options, addon: counted(options) });
+    this.programs = counted(options);
+    this.tables = new Tables({ ...options, addon: this.programs });
     this.groups = new ServiceGroups(options.now);
     this.chains = new ChainLedger(options.now);
   }
@@ -130,7 +133,7 @@ export class IptablesDriver implements Driver<Chains> {
   async list({ table, isFirst }: SyncScope): Promise<Chains> {
     const isTouched = await this.mark();
     const chains = await this.listChains(isFirst ? textsToRead(table) : []);
-    const countsPackets = await this.options.counters.prepare(this.family, chains);
+    const countsPackets = await this.options.counters.prepare(this.family, chains, this.programs);
     const retries = await this.preparePolicies(table, chains);
     const settings = { ...(await this.options.settings()), countsPackets, retries };
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) this.plan.ruleset.touchAll();
@@ -147,7 +150,7 @@ export class IptablesDriver implements Driver<Chains> {
     const isWanted = hasRetries(node, this.plan.view.frontends());
     this.policyLosses = [];
     if (!isWanted && !chains.some(({ table, name }) => table === 'raw' && isOwnChain(table, name))) return false;
-    const losses = await policies.prepare(names, chains);
+    const losses = await policies.prepare(names, chains, this.programs);
     this.policyLosses = losses ?? [];
     return isWanted && losses !== null;
   }
@@ -280,7 +283,7 @@ export class IptablesDriver implements Driver<Chains> {
     const listing = await this.listChains([]);
     if ((await this.differsInSettings()) || this.losses(listing).length > 0) return true;
     if (hookOperations(listing, node, this.settings).length > 0) return true;
-    if (await this.options.counters.isPossibleAfterAll(this.family, listing)) return true;
+    if (await this.options.counters.isPossibleAfterAll(this.family, listing, this.programs)) return true;
     const { acknowledged } = this.chains;
     return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
   }

@@ -26,7 +26,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   };
   const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
   const policies = (family: Family): TimeoutPolicies =>
-    new TimeoutPolicies({ addon: addon.timeouts, iptables, family, flavor, sysctls: parts.conntrackTimeouts });
+    new TimeoutPolicies({ addon: addon.timeouts, family, flavor, sysctls: parts.conntrackTimeouts });
   return {
     families: served,
     dataplane: (family) => {

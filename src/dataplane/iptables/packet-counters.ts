@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { IptablesChainListing, IptablesFlavor, NativeAddon } from '../../native/contract.js';
+import type { IptablesAddon, IptablesChainListing, IptablesFlavor, NativeAddon } from '../../native/contract.js';
 import type { PacketCounts } from '../contract.js';
 import { tryRule } from '../xtables/probe.js';
 import { INVALID_DROPPED, LOCALHOST_ACCEPTED } from './packet-metrics.js';
@@ -9,6 +9,9 @@ export const ACCOUNT = {
   invalidDropped: 'ct_state_invalid_dropped_pkts',
   localhostAccepted: 'localhost_nps_accepted_pkts',
 } as const;
+
+/** The streams that try a rule count as ours. */
+type Programs = Pick<IptablesAddon, 'iptablesRestore'>;
 
 const MATCH = '-m nfacct --nfacct-name';
 
@@ -29,7 +32,7 @@ export class PacketCounters {
   private readonly unknown = new Set<Family>();
 
   constructor(
-    private readonly addon: Pick<NativeAddon, 'accounting' | 'iptables'>,
+    private readonly addon: Pick<NativeAddon, 'accounting'>,
     private readonly flavor: IptablesFlavor,
   ) {}
 
@@ -39,8 +42,8 @@ export class PacketCounters {
    *
    * @param listing the present one: rules that count already need not be tried.
    */
-  async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
-    const isPossible = await this.isPossible(family, listing);
+  async prepare(family: Family, listing: readonly IptablesChainListing[], iptables: Programs): Promise<boolean> {
+    const isPossible = await this.isPossible(family, listing, iptables);
     const [now, before] = isPossible ? [this.working, this.unknown] : [this.unknown, this.working];
     now.add(family);
     before.delete(family);
@@ -53,19 +56,27 @@ export class PacketCounters {
   }
 
   /** Asks once more where it was not possible: whether it is now, so that all rules are to be written again. */
-  async isPossibleAfterAll(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
-    return this.unknown.delete(family) && (await this.isPossible(family, listing));
+  async isPossibleAfterAll(
+    family: Family,
+    listing: readonly IptablesChainListing[],
+    iptables: Programs,
+  ): Promise<boolean> {
+    return this.unknown.delete(family) && (await this.isPossible(family, listing, iptables));
   }
 
   /** Other kernels have no such counts; everything else goes on without. */
-  private async isPossible(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
+  private async isPossible(
+    family: Family,
+    listing: readonly IptablesChainListing[],
+    iptables: Programs,
+  ): Promise<boolean> {
     try {
       for (const account of Object.values(ACCOUNT)) await this.addon.accounting.accountCreate(account);
     } catch {
       return false;
     }
     if (this.working.has(family) || countsPackets(listing)) return true;
-    return (await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped))) === null;
+    return (await tryRule(iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped))) === null;
   }
 
   /** Null: no rule counts. */

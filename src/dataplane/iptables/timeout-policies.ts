@@ -20,7 +20,6 @@ const PASSING: readonly (string | null)[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EIN
 
 interface TimeoutPoliciesOptions {
   readonly addon: TimeoutsAddon;
-  readonly iptables: Pick<IptablesAddon, 'iptablesRestore'>;
   readonly family: Family;
   readonly flavor: IptablesFlavor;
   /** The sysctls in force. */
@@ -60,11 +59,13 @@ export class TimeoutPolicies {
    * Makes the kernel hold these policies with the seconds that the sysctls call for.
    *
    * @param listing the present one: if it has such rules already, they need not be tried.
+   * @param iptables with streams that count as ours.
    * @returns acknowledged values that were lost, a line each; null if rules cannot name policies.
    */
   async prepare(
     names: ReadonlySet<string>,
     listing: readonly IptablesChainListing[],
+    iptables: Pick<IptablesAddon, 'iptablesRestore'>,
   ): Promise<readonly string[] | null> {
     if (this.isPossible === false) return null;
     try {
@@ -74,7 +75,7 @@ export class TimeoutPolicies {
       // One that is not wanted may still be in the rules of a frontend that is quarantined.
       for (const name of new Set([...names, ...held.keys()])) await this.set(name, held.get(name));
       const [first] = names;
-      if (this.isPossible === null && first !== undefined) await this.tryRule(first, listing);
+      if (this.isPossible === null && first !== undefined) await this.tryRule(first, listing, iptables);
       return this.isLacking ? null : losses;
     } catch (error) {
       if (!isNativeError(error) || PASSING.includes(error.errno)) throw error;
@@ -130,8 +131,12 @@ export class TimeoutPolicies {
     return `iptables (${this.options.flavor}) does not take -j CT --timeout in table raw: ${reason}`;
   }
 
-  private async tryRule(name: string, listing: readonly IptablesChainListing[]): Promise<void> {
-    const { iptables, family, flavor } = this.options;
+  private async tryRule(
+    name: string,
+    listing: readonly IptablesChainListing[],
+    iptables: Pick<IptablesAddon, 'iptablesRestore'>,
+  ): Promise<void> {
+    const { family, flavor } = this.options;
     const isUsed = listing.some(({ table, name: chain }) => table === 'raw' && chain === CHAIN.retry);
     const word = name.charAt(1).toLowerCase() === 't' ? 'tcp' : 'udp';
     const refused = isUsed ? null : await tryRule(iptables, family, flavor, `-p ${word} ${usePolicy(name)}`, 'raw');

@@ -72,7 +72,6 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
       counters: this.counters,
       policies: new TimeoutPolicies({
         addon: this.kernel,
-        iptables: this.kernel,
         family: this.family,
         flavor: this.flavor,
         sysctls: () => this.timeouts,
@@ -88,7 +87,7 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   }
 
   private ownCounters(): PacketCounters {
-    return new PacketCounters({ iptables: this.kernel, accounting: this.kernel }, 'nft');
+    return new PacketCounters({ accounting: this.kernel }, 'nft');
   }
 }
 
