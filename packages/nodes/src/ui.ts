@@ -45,8 +45,10 @@ export async function serveNodesPage(
   return serveOnLoopback(place, (target, request, response) => {
     const [path = ''] = target.split('?', 1);
     for (const [name, value] of Object.entries(PAGE_HEADERS)) response.setHeader(name, value);
-    if (request.method !== 'GET' && request.method !== 'HEAD') answerText(response, 405, 'this page is read-only\n');
-    else if (path === '/ui') response.writeHead(302, { Location: 'ui/' }).end();
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      answerText(response, 405, 'this page is read-only\n');
+    } else if (path === '/ui') response.writeHead(302, { Location: 'ui/' }).end();
     else if (path === '/ui/api/nodes') void answerReport(report(), request, response);
     else answerAsset(assets, path.slice('/ui/'.length), request, response);
   });
