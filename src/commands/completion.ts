@@ -14,6 +14,9 @@ interface Completed {
   readonly takesFiles: boolean;
 }
 
+/** Of `--help`, which every command has and no table. */
+const HELP = 'print help';
+
 /** A script that completes command lines. */
 export function printCompletion(shell: Shell, commands: readonly CommandSpec[]): string {
   const names = commands.map(({ name }) => name);
@@ -106,7 +109,7 @@ function zsh(all: readonly Completed[], commands: readonly CommandSpec[]): strin
   const cases = all.map((each) => {
     const { name, operands, takesFiles } = each;
     const rest = takesFiles ? ["'*:file:_files'"] : operands.length > 0 ? [`'*:word:(${operands.join(' ')})'`] : [];
-    const list = name === null ? ["'1:command:->command'"] : ["'1: :'", ...rest];
+    const list = [...(name === null ? ["'1:command:->command'"] : ["'1: :'", ...rest]), `'--help[${HELP}]'`];
     return `    '${name ?? ''}')\n      _arguments -s \\\n${[...list, ...argumentsOf(each)].map((line) => `        ${line}`).join(' \\\n')}\n      ;;`;
   });
   return `#compdef pointsman
@@ -136,9 +139,12 @@ function zshText(text: string): string {
 
 function fish(all: readonly Completed[], commands: readonly CommandSpec[]): string {
   const names = commands.map(({ name }) => name).join(' ');
-  const lines = commands.map(
-    ({ name, summary }) => `complete -c pointsman -n __fish_use_subcommand -f -a ${name} -d ${fishText(summary)}`,
-  );
+  const lines = [
+    `complete -c pointsman -l help -d ${fishText(HELP)}`,
+    ...commands.map(
+      ({ name, summary }) => `complete -c pointsman -n __fish_use_subcommand -f -a ${name} -d ${fishText(summary)}`,
+    ),
+  ];
   for (const { name, flags, operands, takesFiles } of all) {
     const condition =
       name === null ? `not __fish_seen_subcommand_from ${names}` : `__fish_seen_subcommand_from ${name}`;

@@ -19,6 +19,8 @@ function offers(t: Test, complete: Complete): void {
   t.same(complete('pointsman status --outp'), ['--output']);
   t.same(complete('pointsman status --output '), ['json', 'text', 'yaml']);
   t.same(complete('pointsman status -o y'), ['yaml']);
+  for (const command of ['', 'status ', 'completion ', 'check '])
+    t.same(complete(`pointsman ${command}--hel`), ['--help'], command);
   t.same(complete('pointsman help expl'), ['explain']);
   t.same(complete('pointsman completion '), ['bash', 'fish', 'zsh']);
   t.ok(
