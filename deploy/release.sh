@@ -1,6 +1,6 @@
 #!/bin/sh
-# release.sh make FOLDER [--arch amd64,arm64] [--repository NAME] [--commit REVISION] [--v8-cache FILE] [--builder URI] [--url URL]: makes a release in FOLDER, without
-#   Docker. docs/develop/release.md says what is in it.
+# release.sh make FOLDER [--arch amd64,arm64] [--repository NAME] [--commit REVISION] [--v8-cache FILE] [--builder URI] [--url URL] [--homepage URL]: makes a release in
+#   FOLDER, without Docker. docs/develop/release.md says what is in it.
 # release.sh sign FOLDER --key FILE: signs a release.
 # release.sh pins: names Debian's packages of today in pins.json, for the next images.
 # release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile.

@@ -8,14 +8,20 @@ export function releaseNotes(changelog, version) {
   return `${section.slice(section.indexOf('\n') + 1).trim()}\n`;
 }
 
-/** A krew manifest for `kubectl pointsman`: the npm package, which needs Node on the machine. @param url of the folder that releases are in. */
-export function krewManifest({ version, description, archive, digest, url }) {
+/**
+ * A krew manifest for `kubectl pointsman`: the npm package, which needs Node on the machine.
+ *
+ * @param url of the folder that the release is in.
+ * @param homepage of the project; krew shows it.
+ */
+export function krewManifest({ version, description, archive, digest, url, homepage = url }) {
   return {
     apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
     kind: 'Plugin',
     metadata: { name: 'pointsman' },
     spec: {
       version: `v${version}`,
+      homepage,
       shortDescription: 'Ask the node service proxies of a cluster',
       description,
       caveats: 'Needs Node.js on the PATH. Of its commands nodes, explain --node and check --cluster ask a cluster.',

@@ -19,6 +19,7 @@ const OPTIONS = {
   builder: { type: 'string', default: 'urn:pointsman:release.sh' },
   commit: { type: 'string' },
   url: { type: 'string' },
+  homepage: { type: 'string' },
   'v8-cache': { type: 'string' },
 };
 
@@ -26,7 +27,7 @@ const git = (...words) => execFileSync('git', words, { encoding: 'utf8' }).trim(
 const json = (value) => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
 
 /** Everything in a release but checksums and provenance, by names, and the image's digest. */
-async function contents(build, { architectures, seconds, repository, commit, compiled, url }) {
+async function contents(build, { architectures, seconds, repository, commit, compiled, url, homepage }) {
   const read = (path) => readFileSync(join(build.project, path));
   const { name, version, description, license } = JSON.parse(read('package.json'));
   const created = new Date(seconds * 1000).toISOString().replace('.000', '');
@@ -60,7 +61,8 @@ async function contents(build, { architectures, seconds, repository, commit, com
   const archived = `npm/${name}-${version}.tgz`;
   files.set(archived, gzip(build.npmPackage()));
   if (url !== undefined) {
-    const plugin = { version, description, archive: archived, digest: sha256(files.get(archived)), url };
+    const digest = sha256(files.get(archived));
+    const plugin = { version, description, archive: archived, digest, url, homepage };
     files.set('krew/pointsman.yaml', Buffer.from(dump(krewManifest(plugin), { lineWidth: -1 })));
   }
   const chart = join(build.project, 'deploy/chart');
@@ -87,8 +89,8 @@ async function make(folder, values) {
   const seconds = Number(git('log', '-1', '--format=%ct', commit));
   const architectures = values.arch.split(',');
   await Build.within(commit, seconds, async (build) => {
-    const { repository, builder, url } = values;
-    const options = { architectures, seconds, repository, commit, compiled: values['v8-cache'], url };
+    const { repository, builder, url, homepage } = values;
+    const options = { architectures, seconds, repository, commit, compiled: values['v8-cache'], url, homepage };
     const { files, version } = await contents(build, options);
     const statement = provenance(files, {
       builder,

@@ -21,6 +21,7 @@ interface KrewManifest {
   readonly metadata: { readonly name: string };
   readonly spec: {
     readonly version: string;
+    readonly homepage: string;
     readonly shortDescription: string;
     readonly platforms: readonly {
       readonly selector: { readonly matchExpressions: readonly { key: string; operator: string; values: string[] }[] };
@@ -147,6 +148,9 @@ t.test('the krew manifest has the fields that krew checks, and installs the comm
     url: 'https://example.org/1',
   };
   const { apiVersion, kind, metadata, spec } = release.krewManifest(plugin);
+  t.equal(spec.homepage, plugin.url, 'by default that of the release');
+  const homepage = 'https://example.org/';
+  t.equal(release.krewManifest({ ...plugin, homepage }).spec.homepage, homepage);
   t.same([apiVersion, kind, metadata.name], ['krew.googlecontainertools.github.com/v1alpha2', 'Plugin', 'pointsman']);
   t.match(spec.version, /^v\d+\.\d+\.\d+$/);
   t.match(spec.shortDescription, /^[^\r\n]{1,50}$/);
