@@ -6,7 +6,7 @@ import type { Log } from '../base/log.js';
 import type { FamilyHealthChecks, HealthChecks } from '../control/family-sync.js';
 import type { ObjectKey } from '../state/rows.js';
 import { ConnectionLimit } from './connection-limit.js';
-import { answerWhole, boundPort, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
+import { answerWhole, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
 
 /** Time between attempts to listen where it failed, unless a sync comes first. */
 const LISTEN_RETRY_MS = 5000;
@@ -21,13 +21,6 @@ interface ServiceHealthOptions {
   readonly log: Log;
   /** Called when a Service's port cannot be listened on: once until it works again or fails for another reason. */
   readonly onListenFailure: (service: ObjectKey, port: number, error: Error) => void;
-}
-
-interface HealthCheckListener {
-  readonly service: ObjectKey;
-  readonly family: Family;
-  readonly address: IPAddress;
-  readonly port: number;
 }
 
 /** One Service in one family: all its sockets, or none. */
@@ -66,13 +59,6 @@ export class ServiceHealth implements HealthChecks {
     const changes = families.map((checks) => this.want(checks));
     const failing = this.all().some((check) => check.failure !== null);
     return changes.includes(true) || failing ? this.reconcile() : this.work;
-  }
-
-  /** Open sockets, in no particular order. */
-  listeners(): readonly HealthCheckListener[] {
-    return this.all().flatMap(({ service, family, servers }) =>
-      [...servers].map(([address, server]) => ({ service, family, address, port: boundPort(server) ?? 0 })),
-    );
   }
 
   async close(): Promise<void> {

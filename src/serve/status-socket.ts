@@ -55,11 +55,6 @@ export class StatusSocket {
     return this.opening;
   }
 
-  /** Whether questions are answered. */
-  get isOpen(): boolean {
-    return this.server !== null;
-  }
-
   /** Stops listening and removes the socket. */
   async close(): Promise<void> {
     this.closed = true;

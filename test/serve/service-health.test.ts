@@ -1,4 +1,4 @@
-import { Agent } from 'node:http';
+import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import t from 'tap';
 import { FAMILIES, parseAddress, type Family, type IPAddress } from '../../src/base/ip.js';
@@ -7,6 +7,7 @@ import type { FamilyHealthChecks } from '../../src/control/family-sync.js';
 import { ServiceHealth } from '../../src/serve/service-health.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { ask } from '../support/http.js';
+import { listeningSockets, type ListeningSocket } from '../support/listening-sockets.js';
 import { RecordingLog } from '../support/recording-log.js';
 
 function address(text: string): IPAddress {
@@ -17,15 +18,20 @@ function failTest(error: Error): void {
   t.error(error);
 }
 
+/** Of no Service. */
+function answerNothing(_request: IncomingMessage, response: ServerResponse): void {
+  response.end('{}');
+}
+
 interface Setup {
   readonly health: ServiceHealth;
   readonly clock: FakeClock;
   readonly log: RecordingLog;
   readonly failures: string[];
   proxyHealthy: boolean;
-  /** `service family address` of each open socket, sorted. */
-  readonly sockets: () => string[];
-  readonly port: (service: string, family?: Family) => number;
+  /** `service family address` of each open socket that answers for a Service, sorted. */
+  readonly sockets: () => Promise<string[]>;
+  readonly port: (service: string, family?: Family) => Promise<number>;
 }
 
 function setup(): Setup {
@@ -39,13 +45,19 @@ function setup(): Setup {
     onListenFailure: (service, port, error) =>
       failures.push(`${service} ${port} ${'code' in error ? String(error.code) : error.message}`),
   });
-  const sockets = (): string[] =>
-    health
-      .listeners()
-      .map(({ service, family, address }) => `${service} ${family} ${address}`)
-      .sort();
-  const port = (service: string, family: Family = 'IPv4'): number =>
-    health.listeners().find((listener) => listener.service === service && listener.family === family)!.port;
+  const others = new Set(listeningSockets().map(({ inode }) => inode));
+  const answering = async (): Promise<readonly (ListeningSocket & { readonly service: string })[]> => {
+    const opened = listeningSockets().filter(({ inode }) => !others.has(inode));
+    const answers = await Promise.all(opened.map((socket) => ask(socket.address, socket.port)));
+    return opened.flatMap((socket, index) => {
+      const { service } = JSON.parse(answers[index]!.body) as { readonly service?: Record<string, string> };
+      return service === undefined ? [] : [{ ...socket, service: `${service['namespace']}/${service['name']}` }];
+    });
+  };
+  const sockets = async (): Promise<string[]> =>
+    (await answering()).map((socket) => `${socket.service} ${socket.family} ${socket.address}`).sort();
+  const port = async (service: string, family: Family = 'IPv4'): Promise<number> =>
+    (await answering()).find((socket) => socket.service === service && socket.family === family)!.port;
   const result: Setup = { health, clock, log, failures, proxyHealthy: true, sockets, port };
   return result;
 }
@@ -75,7 +87,7 @@ t.test('a health check node port answers any path and method with the count of l
   const s = setup();
   t.teardown(() => s.health.close());
   await s.health.sync([checks('IPv4', { 'shop/web': [0, 2] })]);
-  const port = s.port('shop/web');
+  const port = await s.port('shop/web');
   t.match(await ask('127.0.0.1', port, '/any/path?x', 'POST'), {
     status: 200,
     headers: {
@@ -118,7 +130,7 @@ t.test('an IPv6-only check does not answer over IPv4', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
   await s.health.sync([checks('IPv6', { 'ns/a': [0, 1] }, 'all')]);
-  const port = s.port('ns/a', 'IPv6');
+  const port = await s.port('ns/a', 'IPv6');
   t.equal((await ask('::1', port)).status, 200);
   await t.rejects(ask('127.0.0.1', port), { code: 'ECONNREFUSED' });
 });
@@ -148,7 +160,7 @@ t.test('closing a health check port cuts a connection in the middle of a request
   const s = setup();
   t.teardown(() => s.health.close());
   await s.health.sync([checks('IPv4', { 'ns/a': [0, 1] })]);
-  const socket = connect(s.port('ns/a'), '127.0.0.1');
+  const socket = connect(await s.port('ns/a'), '127.0.0.1');
   socket.write('GET / HTTP/1.1\r\nHost: ');
   await new Promise((resolve) => setTimeout(resolve, 20));
   socket.resume();
@@ -156,7 +168,7 @@ t.test('closing a health check port cuts a connection in the middle of a request
   socket.on('error', () => undefined);
   await s.health.sync([checks('IPv4', {})]);
   await cut;
-  t.equal(s.sockets().length, 0);
+  t.equal((await s.sockets()).length, 0);
 });
 
 t.test('a health check port moves from one Service to another in one sync', async (t) => {
@@ -175,19 +187,17 @@ t.test('health check sockets follow the node port addresses', async (t) => {
   const port = await freePort();
   const plans: Record<string, [number, number]> = { 'ns/a': [port, 1] };
   await s.health.sync([checks('IPv4', plans, ['127.0.0.2', '::1', '127.0.0.3', '127.0.0.2'])]);
-  t.same(s.sockets(), ['ns/a IPv4 127.0.0.2', 'ns/a IPv4 127.0.0.3'], 'the other family is passed over');
-  const kept = s.health.listeners().find((listener) => listener.address === '127.0.0.3');
-  t.ok(kept);
+  t.same(await s.sockets(), ['ns/a IPv4 127.0.0.2', 'ns/a IPv4 127.0.0.3'], 'the other family is passed over');
   await s.health.sync([checks('IPv4', plans, ['127.0.0.3', '127.0.0.4'])]);
-  t.same(s.sockets(), ['ns/a IPv4 127.0.0.3', 'ns/a IPv4 127.0.0.4']);
+  t.same(await s.sockets(), ['ns/a IPv4 127.0.0.3', 'ns/a IPv4 127.0.0.4']);
   await t.rejects(ask('127.0.0.2', port), { code: 'ECONNREFUSED' });
   await s.health.sync([checks('IPv4', plans, 'all')]);
-  t.same(s.sockets(), ['ns/a IPv4 0.0.0.0']);
+  t.same(await s.sockets(), ['ns/a IPv4 0.0.0.0']);
   t.equal((await ask('127.0.0.2', port)).status, 200);
   await s.health.sync([checks('IPv4', plans, ['127.0.0.5'])]);
-  t.same(s.sockets(), ['ns/a IPv4 127.0.0.5'], 'from the wildcard back to one');
+  t.same(await s.sockets(), ['ns/a IPv4 127.0.0.5'], 'from the wildcard back to one');
   await s.health.sync([checks('IPv4', plans, [])]);
-  t.same(s.sockets(), []);
+  t.same(await s.sockets(), []);
   t.same(s.failures, [], 'no address is no failure');
   await s.health.sync([checks('IPv4', plans, ['127.0.0.1'])]);
   t.equal((await ask('127.0.0.1', port)).status, 200);
@@ -196,15 +206,11 @@ t.test('health check sockets follow the node port addresses', async (t) => {
 t.test('a health check port that fails on one address is closed on all, reported once, and retried', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
-  const squatter = await listen(
-    { address: address('127.0.0.3'), port: 0, dualStack: false },
-    () => undefined,
-    failTest,
-  );
+  const squatter = await listen({ address: address('127.0.0.3'), port: 0, dualStack: false }, answerNothing, failTest);
   const port = boundPort(squatter)!;
   const wanted = checks('IPv4', { 'ns/a': [port, 1], 'ns/b': [0, 1] }, ['127.0.0.2', '127.0.0.3']);
   await s.health.sync([wanted]);
-  t.same(s.sockets(), ['ns/b IPv4 127.0.0.2', 'ns/b IPv4 127.0.0.3'], 'the other Service is served');
+  t.same(await s.sockets(), ['ns/b IPv4 127.0.0.2', 'ns/b IPv4 127.0.0.3'], 'the other Service is served');
   await t.rejects(ask('127.0.0.2', port), { code: 'ECONNREFUSED' });
   t.same(s.failures, [`ns/a ${port} EADDRINUSE`]);
   await s.health.sync([wanted]);
@@ -220,13 +226,13 @@ t.test('a health check port that fails on one address is closed on all, reported
 t.test('a health check port that failed is retried by a timer, and forgotten with its Service', async (t) => {
   const s = setup();
   t.teardown(() => s.health.close());
-  const squatter = await listen({ address: address('::1'), port: 0, dualStack: false }, () => undefined, failTest);
+  const squatter = await listen({ address: address('::1'), port: 0, dualStack: false }, answerNothing, failTest);
   const port = boundPort(squatter)!;
   await s.health.sync([checks('IPv6', { 'ns/a': [port, 1] })]);
   t.same(s.failures, [`ns/a ${port} EADDRINUSE`]);
   await shut(squatter);
   await s.clock.advance(5000);
-  while (s.sockets().length === 0) await new Promise((resolve) => setImmediate(resolve));
+  while ((await s.sockets()).length === 0) await new Promise((resolve) => setImmediate(resolve));
   t.equal((await ask('::1', port)).status, 200);
 
   await s.health.sync([checks('IPv6', { 'ns/a': [port, 1] }, ['2001:db8::1'])]);
@@ -244,7 +250,7 @@ t.test('overlapping syncs of health checks end in the last state', async (t) => 
   void s.health.sync([checks('IPv4', { 'ns/a': [second, 1], 'ns/b': [first, 1] })]);
   void s.health.sync([checks('IPv4', {})]);
   await s.health.sync([checks('IPv4', { 'ns/a': [first, 7] }, ['127.0.0.9'])]);
-  t.same(s.sockets(), ['ns/a IPv4 127.0.0.9']);
+  t.same(await s.sockets(), ['ns/a IPv4 127.0.0.9']);
   t.match(await ask('127.0.0.9', first), { headers: { 'x-load-balancing-endpoint-weight': '7' } });
   await t.rejects(ask('127.0.0.1', second), { code: 'ECONNREFUSED' });
 });
@@ -252,10 +258,10 @@ t.test('overlapping syncs of health checks end in the last state', async (t) => 
 t.test('close() ends all health check sockets for good', async (t) => {
   const s = setup();
   await s.health.sync(FAMILIES.map((family) => checks(family, { 'ns/a': [0, 1] })));
-  t.equal(s.sockets().length, 2);
-  const port = s.port('ns/a');
+  t.equal((await s.sockets()).length, 2);
+  const port = await s.port('ns/a');
   await s.health.close();
   await t.rejects(ask('127.0.0.1', port), { code: 'ECONNREFUSED' });
   await s.health.sync([checks('IPv4', { 'ns/a': [0, 1] })]);
-  t.same(s.sockets(), []);
+  t.same(await s.sockets(), []);
 });

@@ -18,7 +18,8 @@ interface Rig {
   readonly path: string;
   readonly clock: FakeClock;
   readonly log: RecordingLog;
-  readonly socket: () => StatusSocket;
+  /** @param name what its page `/name` answers. */
+  readonly socket: (name?: number) => StatusSocket;
 }
 
 /** Generous: the machine may be busy. */
@@ -54,19 +55,21 @@ async function rig(t: Scope): Promise<Rig> {
   const path = join(folder, 'own', 'status.sock').padEnd(MAX_PATH_BYTES, 'x');
   const clock = new FakeClock();
   const log = new RecordingLog();
-  const pages = new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
-    ['/echo', (query) => Promise.resolve({ status: 200, text: query.get('text') ?? '' })],
-    ['/refuse', () => Promise.resolve({ status: 400, text: 'no such thing' })],
-    ['/fail', () => Promise.reject(new Error('out of luck'))],
-  ]);
+  const pagesOf = (name: number) =>
+    new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
+      ['/name', () => Promise.resolve({ status: 200, text: String(name) })],
+      ['/echo', (query) => Promise.resolve({ status: 200, text: query.get('text') ?? '' })],
+      ['/refuse', () => Promise.resolve({ status: 400, text: 'no such thing' })],
+      ['/fail', () => Promise.reject(new Error('out of luck'))],
+    ]);
   const page = {
     answerOwner: (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       response.end(`page ${request.url ?? ''}`);
       return Promise.resolve();
     },
   };
-  const socket = (): StatusSocket => {
-    const made = new StatusSocket({ path, pages, page, clock, log });
+  const socket = (name = 0): StatusSocket => {
+    const made = new StatusSocket({ path, pages: pagesOf(name), page, clock, log });
     open.push(made);
     return made;
   };
@@ -166,16 +169,16 @@ t.test('of many processes that start at once, one gets the status socket and kee
     await mkdir(dirname(path));
     await abandon(path);
     if (round === 0) await abandon(`${path}.0123abcd`);
-    const sockets = Array.from({ length: 8 }, socket);
+    const sockets = Array.from({ length: 8 }, (_, name) => socket(name));
     await Promise.all(sockets.map((one) => one.start()));
     t.equal(log.lines.length, 7, 'all others know that they do not have it');
     t.match(log.lines, Array(7).fill(/another process (?:listens|is about to listen) on it/));
     const { ino } = await stat(path);
-    t.equal((await ask(path, '/echo?text=one')).text, 'one');
+    const owner = Number((await ask(path, '/name')).text);
     t.same(await readdir(dirname(path)), [basename(path)], 'nothing else stays');
-    await Promise.all(sockets.filter((one) => !one.isOpen).map((one) => one.close()));
+    await Promise.all(sockets.filter((_, name) => name !== owner).map((one) => one.close()));
     t.equal((await stat(path)).ino, ino, 'those who do not have it do not remove it');
-    t.equal((await ask(path, '/echo?text=two')).text, 'two');
+    t.equal((await ask(path, '/name')).text, String(owner));
     await Promise.all(sockets.map((one) => one.close()));
     await t.rejects(stat(path), { code: 'ENOENT' });
   }
