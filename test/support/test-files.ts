@@ -38,7 +38,7 @@ const EXTENTS = {
   usual: { files: /\.(?:test|uml)\.js$/, env: {}, options: [] },
   all: { files: /\.(?:test|thorough|uml|uml-thorough)\.js$/, env: {}, options: [] },
   nightly: {
-    files: /\.nightly\.js$|\/test\/(?:heap|history)\.test\.js$|\/endurance\.test\.js$/,
+    files: /\.nightly\.js$|\/(?:heap|history|endurance)\.test\.js$|\/history-[\w-]+\.js$/,
     env: {
       POINTSMAN_ENDURANCE_SECONDS: '600',
       POINTSMAN_HISTORY_ROUNDS: '200',

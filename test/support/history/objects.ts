@@ -8,7 +8,7 @@ export const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 export type Name = (typeof NAMES)[number];
 
 export const NODE = 'test-node';
-const ZONES = ['zone-a', 'zone-b'] as const;
+export const ZONES = ['zone-a', 'zone-b'] as const;
 
 const FAMILIES = [
   ['IPv4'],
