@@ -63,7 +63,7 @@ t.test('connections follow the weights of endpoints', async (t) => {
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
   const proxy = await Proxy.start(t, lab, { objects: weighted(weights, {}) });
-  const connections = enough(1000, 20_000);
+  const connections = enough(1000, 6000);
   // What slots say: of 251, by largest remainders.
   const slots = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
   const exact = { 'pod-a': 1 / 16, 'pod-b': 2 / 16, 'remote-a': 5 / 16, 'remote-b': 8 / 16 };
@@ -189,7 +189,7 @@ t.test('connections spill over to zones with free capacity', async (t) => {
   );
   const self = node(NODE_NAME, { addresses: FAMILY_VIEWS.map((view) => view.address('node')), zone: 'a' });
   await Proxy.start(t, lab, { node: self, objects: [...(service === undefined ? [] : [service]), ...slices] });
-  const connections = enough(1000, 20_000);
+  const connections = enough(1000, 6000);
   for (const view of FAMILY_VIEWS) {
     const counts = counted(await lab.burst({ from: 'node', to: endpoint(view.clusterIP(41), 80) }, connections));
     // Zone a: 1/5 of 1/3; the others have 2/5 - 1/3 left, each as much.
@@ -238,7 +238,7 @@ for (const { counts, same, stays } of [
       const inZone = (zone: string): Manifest => node(NODE_NAME, { addresses, zone });
       const spilling = [...(service ?? []), ...slices];
       const proxy = await Proxy.start(t, lab, { node: inZone('a'), objects: spilling });
-      const connections = enough(600, 10_000);
+      const connections = enough(600, 4000);
       /** What every endpoint gets and what stays, when clients of each zone connect as often. */
       const load = async (view: FamilyView, objects: readonly Manifest[]): Promise<readonly [number, number]> => {
         const all = new Map<string, number>();
