@@ -33,6 +33,19 @@ t.test('small Services are planned first; every other plan is the one that waite
   t.end();
 });
 
+t.test('large Services are planned together up to the budget, and not together with small ones', (t) => {
+  const queue = new PlanQueue();
+  const size = sized({ m1: 4, m2: 4, m3: 4, m4: 4, m5: 4, m6: 4 });
+  queue.add(['m1', 'm2', 'm3', 'm4', 'm5', 'm6', 'small']);
+  t.same([...queue.take(10, size)], ['small'], 'although two more would fit');
+  queue.add(['other']);
+  t.same([...queue.take(10, size)], ['m1', 'other'], 'the one that waited longest');
+  t.same([...queue.take(10, size)], ['m2', 'm3']);
+  t.same([...queue.take(10, size)], ['m4', 'm5'], 'no more with the one that waited longest');
+  t.same([...queue.take(10, size)], ['m6']);
+  t.end();
+});
+
 t.test('no Service waits for ever for its plan, a small one never for more than one large one', (t) => {
   const random = new SeededRandom(25);
   for (let round = 0; round < rounds(100); round++) {
