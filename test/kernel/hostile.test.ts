@@ -32,7 +32,7 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
   t.comment(`under: ${JSON.stringify(under)}`);
   // Large changes of others follow in syncs of their own.
   const isDone = async () => ((await proxy.status()).pendingMs === null ? true : null);
-  t.ok(await eventually('no change waits', isDone, 120_000));
+  t.ok(await eventually('no change waits', isDone, 240_000));
   const { families, memory } = await proxy.status();
   const texts = families.flatMap(({ conflicts, serviceLimitations }) => [...conflicts, ...serviceLimitations]);
   t.ok(
@@ -63,7 +63,7 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
     t.ok(await eventually(`event ${reason} of ${name}`, find, 60_000));
   }
   const after = await measure(lab, proxy, [OTHERS, OTHERS]);
-  t.ok(await eventually('nothing of it is left to do', isDone, 120_000));
+  t.ok(await eventually('nothing of it is left to do', isDone, 240_000));
   t.comment(JSON.stringify({ usual, under, after }));
   for (const [when, took] of Object.entries({ under, after })) {
     t.ok(took.health <= HEALTH_MS, `${when}: health ${took.health} ms, usually ${usual.health}`);

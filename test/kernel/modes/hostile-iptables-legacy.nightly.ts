@@ -1,0 +1,5 @@
+// needs: iptables
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[MODE_VARIABLE] = 'iptables-legacy';
+await import('../hostile.test.js');
