@@ -39,14 +39,13 @@ t.test('the flow counter counts each flow once, seen alive or only at its end', 
   flush();
   const third = await counter.take();
   t.same(lines(third), ['17 10.96.0.10 53 > 10.244.1.10 5353: 1'], 'the one that came and went in between');
-  t.match(
-    third,
-    { living: 1, overruns: 0 },
-    'the kernel does not report the end of a flow from before the first listener',
-  );
+  t.equal(third.overruns, 0);
+  // Without a listener in any namespace of the machine the kernel gives flows nothing to report their end with (nf_conntrack_ecache.c): that of the first
+  // is then unknown here.
+  t.ok(third.living <= 1, `${third.living} living`);
   const fourth = await counter.take();
   t.same(lines(fourth), []);
-  t.equal(fourth.living, 0, 'so it is forgotten when it was missing twice');
+  t.equal(fourth.living, 0, 'what was missing twice is forgotten');
   counter.stop();
   insert(SERVICE);
   flush();
