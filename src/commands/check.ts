@@ -5,12 +5,13 @@ import type { CommandSpec } from './command.js';
 export const CHECK: CommandSpec = {
   name: 'check',
   summary: 'find errors in configuration files of the cluster',
-  operands: 'FILE…',
+  operands: 'FILE|DIR…',
   about: [
-    'Reads configuration files of a cluster, YAML or JSON, strictly. Checks each file, and whether they agree. The file - is the standard input.',
+    'Reads configuration files of a cluster, YAML or JSON, strictly. Checks each file, and whether they agree. The file - is the standard input. Of a folder, its files *.yaml, *.yml, *.json and *.conf are read.',
   ],
   examples: [
     { line: 'pointsman check config.conf kubelet.yaml', says: 'two files, and whether they agree' },
+    { line: 'pointsman check /etc/kubernetes', says: 'the files of a folder' },
     { line: 'pointsman check --cluster', says: 'the configuration of a running cluster' },
     { line: 'pointsman check -o sarif *.yaml', says: 'for a code review' },
   ],

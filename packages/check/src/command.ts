@@ -10,7 +10,7 @@ import type { Finding } from './findings.js';
 import { Lines } from './lines.js';
 import { parseOptions, type Options } from './options.js';
 import { printFindings } from './print.js';
-import { readGiven, readNamed } from './read-file.js';
+import { filesOf, readGiven, readNamed } from './read-file.js';
 
 /** What the command prints, and its exit status: 0, 1 (errors) or 2 (something could not be read). */
 export interface Outcome {
@@ -44,7 +44,8 @@ export async function check(
   };
 }
 
-async function readAll({ files, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
+async function readAll({ files: named, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
+  const files = (await Promise.all(named.map(filesOf))).flat();
   const input = new CheckedInput();
   if (!cluster) {
     await input.readFiles(files, release ?? KUBERNETES_MINOR, read);

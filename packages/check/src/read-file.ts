@@ -1,6 +1,7 @@
-import { constants, createReadStream, fstatSync, openSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { closeSync, constants, createReadStream, fstatSync, openSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
+import { join } from 'node:path';
 import { isatty, ReadStream } from 'node:tty';
 import { readFileWithin, readStreamWithin, textOf } from '../../../src/base/bounded-file.js';
 
@@ -16,6 +17,13 @@ export async function readGiven(path: string): Promise<string> {
   return textOf(await readStreamWithin(path === '-' ? process.stdin : open(path), MAX_FILE_BYTES));
 }
 
+/** The file that is named, or the files of the folder that is, not of those in it. One without any stays, and is read in vain. */
+export async function filesOf(path: string): Promise<readonly string[]> {
+  const names = await readdir(path).catch(() => []);
+  const files = names.filter((name) => /^[^.].*\.(?:ya?ml|json|conf)$/.test(name)).sort();
+  return files.length === 0 ? [path] : files.map((name) => join(path, name));
+}
+
 /**
  * A file that another file names. The user may never have looked at it, so it is read only where it has an end.
  *
@@ -29,6 +37,10 @@ export async function readNamed(path: string): Promise<string> {
 function open(path: string): AsyncIterable<Buffer> {
   // Without it a pipe is not open before a process writes to it, and a thread that waits for that prevents the process from ending.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if (fstatSync(file).isDirectory()) {
+    closeSync(file);
+    throw new Error('has no file *.yaml, *.yml, *.json or *.conf');
+  }
   if (isatty(file)) return new ReadStream(file);
   if (fstatSync(file).isFIFO()) return new Socket({ fd: file, readable: true, writable: false });
   return createReadStream(path, { fd: file, end: MAX_FILE_BYTES });

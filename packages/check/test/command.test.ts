@@ -190,7 +190,13 @@ t.test('check reads pipes and devices as it can', async (t) => {
     stdout: /^could not read \/dev\/zero: is larger than/,
     status: 2,
   });
-  t.match(inShell('"$0" check . 2>&1', folder), { stdout: /^could not read \.: EISDIR/, status: 2 });
+  t.match(inShell('"$0" check . 2>&1', folder), { stdout: /^could not read \.: has no file \*\.yaml/, status: 2 });
+  for (const name of ['b.conf', 'c.yaml', '.hidden.yaml']) writeFileSync(join(folder, name), `${HEADER}z: 1\n`);
+  t.match(
+    inShell('"$0" check . a', folder),
+    { stdout: /^b\.conf:4: .*\nc\.yaml:4: .*\na:4: .*\n$/, status: 1 },
+    'the files of a folder',
+  );
 
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
