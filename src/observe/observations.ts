@@ -44,6 +44,7 @@ export interface SilentListener {
 
 /** What observations of the node are made of. */
 export interface NodeFacts {
+  /** Those that Services have addresses of: no one misses the others. */
   readonly families: readonly Family[];
   /** Null: the platform does not say. */
   readonly network: NetworkFacts | null;

@@ -13,7 +13,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const settings = running.planned();
   const { localDetection, nodeName } = settings;
   const found = observeNode({
-    families: families.map(({ family }) => family),
+    families: families.filter(({ table }) => hasFrontend(table)).map(({ family }) => family),
     network: await host.networkFacts(),
     flows: host.flowTableSize(),
     nodeName: nodeName === '' ? config.nodeName : nodeName,
@@ -80,6 +80,11 @@ function unusedObjects({ leftOut, sourceErrors, snapshot }: RunningProcess): rea
       ),
     ...(more > 0 ? [note(`${more} more objects are not used`)] : []),
   ];
+}
+
+/** Whether Services have an address of the family. */
+function hasFrontend(table: ForwardingTable): boolean {
+  return table.frontends().next().done !== true;
 }
 
 function hasNodePort(table: ForwardingTable): boolean {

@@ -1,12 +1,13 @@
 // What stands in a packet's way outside our rules: each fault is made in a namespace, and the command that names it does so in one step, with the value and
 // what to do. Health stays what load balancers need.
 // needs: nft
+import { writeFile } from 'node:fs/promises';
 import t from 'tap';
 import type { Observation } from '../../src/observe/observations.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
-import { node } from '../support/lab/objects.js';
+import { node, service } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
@@ -119,6 +120,21 @@ t.test('status, explain and /healthz name faults of a running proxy', async (t) 
     },
     'a note is no warning',
   );
+});
+
+t.test('forwarding of a family is reported only if Services have addresses of it', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const machine = new Node(lab, proxy);
+  await machine.sysctl('net.ipv6.conf.all.forwarding', '0');
+  t.match(await machine.status(), { exit: 1, seen: [{ text: /^net\.ipv6/ }] });
+  const own = node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) });
+  const only = service('only', { clusterIPs: ['10.96.0.90'], ports: [{ name: '', port: 80 }] });
+  await writeFile(proxy.manifestFile, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [own, only] }));
+  await eventually('no warning', async () => ((await machine.status()).exit === 0 ? true : null));
+  t.match(await machine.status(), { text: /^.*\nhealthy\n/, seen: [] });
+  await machine.sysctl('net.ipv6.conf.all.forwarding', '1');
+  await proxy.apply(WEB);
 });
 
 t.test('an address in use is reported, retried, and its recovery is logged', async (t) => {
