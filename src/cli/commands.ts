@@ -13,7 +13,6 @@ import { removeLeftovers } from '../dataplane/removal/remove.js';
 import type { Host, ConntrackSettings, KernelValue } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
-import { parseQuestion } from '../plan/question.js';
 import { printConflict, printLimitation, printTable } from '../plan/text.js';
 import { formatted } from '../serve/formatted.js';
 import { EXPLAIN_PAGE, HEAP_SNAPSHOT_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
@@ -91,10 +90,10 @@ export async function explain(
     const query = new URLSearchParams({ from, to, output }).toString();
     return { ...(await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`)), errors: [], warnings: [] };
   }
-  const { explainPlanned, isForwarded, printExplainedPacket, resolveTarget } =
+  const { explainPlanned, isForwarded, printExplainedPacket, resolveQuestion } =
     await import('../serve/explain-packet.js');
   const { planner, snapshot, problems } = await planned(config);
-  const question = parseQuestion(from, resolveTarget(snapshot, from, to));
+  const question = resolveQuestion(snapshot, from, to);
   const table = planner.tables[familyOf(question.destination)];
   const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, host, question);
   const text = formatted(answer, output, printExplainedPacket);

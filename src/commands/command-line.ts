@@ -59,7 +59,12 @@ const OF_CLUSTER = [
   ...NODE,
 ] as const;
 
-const FROM = text('from', 'sender', 'external, node, an IP address, an interface, or address%interface', 'external');
+const FROM = text(
+  'from',
+  'sender',
+  'external, node, an IP address, a pod, an interface, or address%interface',
+  'external',
+);
 
 const TRACED_FROM = { ...FROM, help: `${FROM.help}; empty: any sender`, initial: '' } as const;
 const TRACED_SECONDS = { ...SECONDS, help: 'how long to wait for connections, 1 to 60', initial: '30' } as const;

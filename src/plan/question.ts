@@ -99,7 +99,7 @@ function parseSender(text: string): Sender {
   // A text like an address is a misspelt address.
   if (address === null && isInterfaceName(bare) && !/^[\d.]+$/.test(bare)) return { type: 'interface', name: bare };
   throw new QuestionError(
-    `--from: ${quote(text)} must be external, node, an IP address, an interface, or address%interface`,
+    `--from: ${quote(text)} must be external, node, an IP address, a pod among the endpoints, an interface, or address%interface`,
   );
 }
 

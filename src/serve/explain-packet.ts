@@ -9,17 +9,17 @@ import { explain, type Explanation } from '../plan/explain.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { frontendKey } from '../plan/frontend-key.js';
-import { parseQuestion, QuestionError, type Question } from '../plan/question.js';
+import { QuestionError, type Question } from '../plan/question.js';
 import { printScope } from '../plan/text.js';
 import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { attemptsTo, printAttempts, silentAmong, type ExplainedAttempts } from './attempts.js';
-import { resolveTarget } from './explain-target.js';
+import { resolveQuestion } from './explain-target.js';
 import { foreignInTheWay } from './foreign-rules.js';
 import { observedPacket } from './observed-packet.js';
 import { pendingMs, type RunningProcess } from './running-process.js';
 
-export { resolveTarget };
+export { resolveQuestion };
 
 /** Whether the kernel holds what the plan says about a packet. */
 interface KernelAgreement {
@@ -127,7 +127,7 @@ export function explainPlanned(planned: Planned, host: Host, question: Question)
   };
 }
 
-/** What becomes of a packet, or why that cannot be said. Arguments as of {@link parseQuestion}. */
+/** What becomes of a packet, or why that cannot be said. Arguments as of {@link resolveQuestion}. */
 export async function explainPacket(
   running: RunningProcess,
   from: string,
@@ -136,7 +136,7 @@ export async function explainPacket(
   try {
     if (!running.snapshot.ready)
       throw new QuestionError(`the process is still reading ${running.waitingFor().join(', ')}, see pointsman status`);
-    const question = parseQuestion(from, resolveTarget(running.snapshot, from, to));
+    const question = resolveQuestion(running.snapshot, from, to);
     const family = familyOf(question.destination);
     const sync = running.families.find(({ table }) => table.family === family);
     if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
@@ -241,5 +241,7 @@ async function requireInterface(host: Host, { sender }: Question): Promise<void>
   if (name === null) return;
   const names = await host.interfaceNames();
   if (!names.includes(name))
-    throw new QuestionError(`--from: the node has no interface ${JSON.stringify(name)} (it has ${names.join(', ')})`);
+    throw new QuestionError(
+      `--from: the node has no interface ${JSON.stringify(name)} (it has ${names.join(', ')})${sender.type === 'interface' ? ', and no endpoint is a pod of this name' : ''}`,
+    );
 }

@@ -1,5 +1,7 @@
-import { parseAddress, type IPAddress } from '../base/ip.js';
-import { parseNamed, QuestionError, type NamedTarget } from '../plan/question.js';
+import { addressLength, parseAddress, type IPAddress } from '../base/ip.js';
+import { unpackAddress } from '../base/pack-address.js';
+import { hasName, unpackNames } from '../base/unpacked-names.js';
+import { parseNamed, parseQuestion, QuestionError, type NamedTarget, type Question } from '../plan/question.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 
@@ -7,12 +9,43 @@ import type { Snapshot } from '../state/snapshot.js';
 const MAX_LISTED = 10;
 
 /**
+ * The packet that is meant: `to` in any form, and `from` as of {@link parseQuestion} or the name of a pod, `pod` or `namespace/pod`.
+ *
+ * @throws QuestionError
+ */
+export function resolveQuestion(snapshot: Snapshot, from: string, to: string): Question {
+  const senders = podAddresses(snapshot, from);
+  const target = resolveTarget(snapshot, senders[0] ?? from, to);
+  const sender = senders.find((address) => address.includes(':') === target.startsWith('['));
+  return parseQuestion(sender ?? senders[0] ?? from, target);
+}
+
+/** Addresses of the pod of this name, IPv4 first; only of pods that are endpoints. */
+function podAddresses(snapshot: Snapshot, from: string): readonly IPAddress[] {
+  if (/^(?:external|node|[\d.]+)$/.test(from)) return [];
+  const [name = '', namespace = null] = from.split('/').reverse();
+  const found = new Map<string, Set<IPAddress>>();
+  for (const { namespace: own, family, addresses, pods = '' } of snapshot.slices()) {
+    if ((namespace !== null && namespace !== own) || !hasName(pods, name)) continue;
+    const length = addressLength(family);
+    const index = unpackNames(pods).indexOf(name);
+    const ofPod = found.get(own) ?? new Set();
+    found.set(own, ofPod.add(unpackAddress(addresses.slice(index * length, (index + 1) * length))));
+  }
+  if (found.size > 1)
+    throw new QuestionError(`--from: which of ${[...found.keys()].map((own) => `${own}/${name}`).join(', ')}`);
+  const all = [...found.values()].flatMap((ofPod) => [...ofPod]);
+  const isV6 = (address: IPAddress): boolean => address.includes(':');
+  return [...all.filter((address) => !isV6(address)), ...all.filter(isV6)];
+}
+
+/**
  * The destination as `address:port/protocol`, whatever form it was given in.
  *
  * @param from by whose family an address of the Service is chosen.
  * @throws QuestionError which lists what could have been meant.
  */
-export function resolveTarget(snapshot: Snapshot, from: string, to: string): string {
+function resolveTarget(snapshot: Snapshot, from: string, to: string): string {
   if (/^(?:\[[^\]]*\]|[\d.]+):\d+(?:\/\w+)?$/.test(to)) return to;
   const target = parseNamed(to);
   if (target === null) return to;

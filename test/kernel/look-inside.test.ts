@@ -136,7 +136,10 @@ t.test('explain refuses wrong questions', async (t) => {
   const inside = new Console(lab, proxy);
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
     [['10.96.0.41:80', '--from=10.0.0.256'], /^--from: "10.0.0.256" must be external, node, an IP address.*\n$/],
-    [['10.96.0.41:80', '--from=veth-z'], /^--from: the node has no interface "veth-z" \(it has .*veth-a.*\)\n$/],
+    [
+      ['10.96.0.41:80', '--from=veth-z'],
+      /^--from: the node has no interface "veth-z" \(it has .*veth-a.*\), and no endpoint is a pod of this name\n$/,
+    ],
     [['10.96.0.41:80', '--from=10.244.1.10%eth9'], /^--from: the node has no interface "eth9" .*\n$/],
     [['10.96.0.41:80', '--from=fd00::1'], /are of different families\n$/],
     [[], /^explain needs an argument: address:port\/protocol, or a Service\n\nUsage:/],

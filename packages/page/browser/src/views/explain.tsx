@@ -98,7 +98,7 @@ function Question({ to, from, onAsk }: QuestionProperties): JSX.Element {
       <Field
         id="from"
         label="From"
-        hint="external, node, an address, an interface, or address%interface"
+        hint="external, node, an address, a pod, an interface, or address%interface"
         value={typedFrom}
         onInput={setFrom}
         list="senders"
