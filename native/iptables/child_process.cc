@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxWords = std::size_t{64} * 1024;
 /// How often a silent program is looked at: whether it has ended although something holds its outputs open.
 constexpr int kLookMilliseconds = 100;
+/// How often it is asked whether a program has to give way.
+constexpr int kAskMilliseconds = 10;
 
 struct Channel {
   Descriptor ours;
@@ -118,16 +120,17 @@ bool has_ended(pid_t pid) {
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/// Exchanges until the program closed its outputs, or ended and left nothing in them; false at the end of its time.
+/// Exchanges until the program closed its outputs, or ended and left nothing in them; false at the end of its time, or if it gives way.
 bool exchange(pid_t pid, Descriptor& in, Descriptor& out, Descriptor& error, std::string_view input, Clock::time_point end,
-              const std::function<void(std::string_view)>& output, std::string& words) {
+              const std::function<void(std::string_view)>& output, std::string& words, const std::function<bool()>& gives_way) {
+  const int longest = gives_way ? kAskMilliseconds : kLookMilliseconds;
   if (input.empty()) in.close();
   const auto keep_words = [&](std::string_view piece) { words += piece.substr(0, kMaxWords - std::min(words.size(), kMaxWords)); };
   bool ended = false;
   while (out.open() || error.open()) {
     // poll passes over negative descriptors.
     std::array<pollfd, 3> polled{{{in.number(), POLLOUT, 0}, {out.number(), POLLIN, 0}, {error.number(), POLLIN, 0}}};
-    const int ready = poll(polled.data(), polled.size(), ended ? 0 : std::min(remaining(end), kLookMilliseconds));
+    const int ready = poll(polled.data(), polled.size(), ended ? 0 : std::min(remaining(end), longest));
     if (ready < 0 && errno != EINTR) return false;
     if (ready == 0) {
       // What it started may hold its outputs open for ever; what it wrote itself is in them by now.
@@ -139,7 +142,7 @@ bool exchange(pid_t pid, Descriptor& in, Descriptor& out, Descriptor& error, std
       if (polled[1].revents != 0) read_some(out, output);
       if (polled[2].revents != 0) read_some(error, keep_words);
     }
-    if (Clock::now() >= end) return false;
+    if (Clock::now() >= end || (gives_way && gives_way())) return false;
   }
   return true;
 }
@@ -198,7 +201,8 @@ std::optional<std::string> ProcessEnvironment::find(const std::string& program) 
 }
 
 Exit run_program(const ProcessEnvironment& environment, const std::string& path, const std::vector<std::string>& arguments,
-                 std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output) {
+                 std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output,
+                 const std::function<bool()>& gives_way) {
   Exit result;
   Channel in;
   Channel out;
@@ -214,7 +218,7 @@ Exit run_program(const ProcessEnvironment& environment, const std::string& path,
   in.theirs.close();
   out.theirs.close();
   error.theirs.close();
-  const bool in_time = exchange(pid, in.ours, out.ours, error.ours, input, end, output, result.words);
+  const bool in_time = exchange(pid, in.ours, out.ours, error.ours, input, end, output, result.words, gives_way);
   reap(pid, in_time, end, result);
   return result;
 }

@@ -39,7 +39,9 @@ struct Exit {
 /// A program does not end because this process does, however that ends. It discards incomplete input, which ends without a COMMIT. It should
 /// apply complete input to the end, table by table, rather than be cut off between two tables.
 /// @param output takes pieces of standard output.
+/// @param gives_way asked every 10 ms whether to kill it now, as after `limit`.
 Exit run_program(const ProcessEnvironment& environment, const std::string& path, const std::vector<std::string>& arguments,
-                 std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output);
+                 std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output,
+                 const std::function<bool()>& gives_way = {});
 
 }  // namespace pointsman::iptables

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 #include "iptables/file.h"
 #include "iptables/render.h"
@@ -16,6 +18,7 @@ namespace pointsman::iptables {
 
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
@@ -26,6 +29,9 @@ constexpr seconds kProbeLimit{10};
 /// Seconds to wait for the legacy programs' lock, /run/xtables.lock; the others take the option and need none.
 constexpr const char* kLockWait = "30";
 constexpr int kAttempts = 3;
+/// Between a listing that gave way to a stream and the next attempt.
+constexpr milliseconds kFirstPause{10};
+constexpr milliseconds kLongestPause{1000};
 /// iptables' RESOURCE_PROBLEM: the lock, or EAGAIN of the kernel. The nft flavour uses it for whatever the kernel refuses.
 constexpr int kResourceProblem = 4;
 constexpr std::size_t kShownWords = 600;
@@ -120,12 +126,51 @@ bool flavor_works(const ProcessEnvironment& environment, Family family, Flavor f
   return succeeded(run_program(environment, *save, {"-t", "nat"}, {}, kProbeLimit, ignore));
 }
 
+/// Streams of the nft flavour that this process has begun, and those under way.
+std::atomic<std::uint32_t> streams_begun{0};
+std::atomic<std::uint32_t> streams_under_way{0};
+
+class NftStream {
+ public:
+  NftStream() {
+    ++streams_under_way;
+    ++streams_begun;
+  }
+  NftStream(const NftStream&) = delete;
+  NftStream& operator=(const NftStream&) = delete;
+  ~NftStream() { --streams_under_way; }
+};
+
+/// Runs iptables-nft-save. It reads all rules, begins again if a transaction has committed meanwhile, and then prints. Beside a stream of ours
+/// it would only keep a core busy. So it ends when one begins, and is started after it.
+Exit list_beside_streams(const ProcessEnvironment& environment, const std::string& program, const std::vector<std::string>& arguments,
+                         const std::function<void(std::string_view)>& output) {
+  const auto end = std::chrono::steady_clock::now() + kSaveLimit;
+  const auto left = [&] { return std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()); };
+  for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    while (streams_under_way > 0 && left() > milliseconds(0)) std::this_thread::sleep_for(kFirstPause);
+    const std::uint32_t begun = streams_begun;
+    bool prints = false;
+    bool gave_way = false;
+    const auto take = [&](std::string_view piece) {
+      prints = true;
+      output(piece);
+    };
+    const auto gives_way = [&] { return gave_way = !prints && streams_begun != begun; };
+    const Exit exit = run_program(environment, program, arguments, {}, left(), take, gives_way);
+    if (!gave_way || left() <= pause) return exit;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 /// Chains of these tables from one run of iptables-save.
-netlink::Result<std::vector<ChainListing>, Failure> saved(const ProcessEnvironment& environment, const std::string& program,
+netlink::Result<std::vector<ChainListing>, Failure> saved(const ProcessEnvironment& environment, Flavor flavor, const std::string& program,
                                                           const std::vector<std::string>& arguments, const std::vector<std::string>& tables,
                                                           const std::vector<std::string>& text_of) {
   SaveParser parser(text_of, tables);
-  const Exit exit = run_program(environment, program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
+  const auto feed = [&](std::string_view piece) { parser.feed(piece); };
+  const Exit exit = flavor == Flavor::kNft ? list_beside_streams(environment, program, arguments, feed)
+                                           : run_program(environment, program, arguments, {}, kSaveLimit, feed);
   if (!succeeded(exit)) return failure_of(program, exit);
   auto parsed = parser.finish();
   if (parsed.ok()) return std::move(parsed.value());
@@ -146,12 +191,12 @@ netlink::Result<std::vector<ChainListing>, Failure> save(const ProcessEnvironmen
   }
   // The nft flavour reads all tables of the family from the kernel whichever it is asked for, and prints all if it is asked for none. So
   // several cost one run, and show one moment.
-  if (flavor == Flavor::kNft && names.size() > 1) return saved(environment, *program, options, names, text_of);
+  if (flavor == Flavor::kNft && names.size() > 1) return saved(environment, flavor, *program, options, names, text_of);
   std::vector<ChainListing> chains;
   for (const std::string& name : names) {
     std::vector<std::string> arguments{"-t", name};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    auto listed = saved(environment, *program, arguments, {name}, text_of);
+    auto listed = saved(environment, flavor, *program, arguments, {name}, text_of);
     if (!listed.ok()) return listed;
     std::ranges::move(listed.value(), std::back_inserter(chains));
   }
@@ -213,6 +258,8 @@ netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, con
   if (transaction.operations.empty()) return ack;
   const auto program = find_program(environment, transaction.family, transaction.flavor, "restore");
   if (!program) return missing_program(transaction.family, transaction.flavor, "restore");
+  std::optional<NftStream> sending;
+  if (transaction.flavor == Flavor::kNft) sending.emplace();
   for (int attempt = 1;; ++attempt) {
     const Exit exit = run_program(environment, *program, {"--noflush", "-w", kLockWait}, stream.text(), kRestoreLimit, ignore);
     if (succeeded(exit)) return ack;

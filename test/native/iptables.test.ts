@@ -326,6 +326,26 @@ t.test(
   },
 );
 
+t.test('iptables-nft: a listing makes way for a stream, and begins again after it', async (t) => {
+  const path = process.env['PATH'];
+  const dir = t.testdir();
+  const save = spawnSync('sh', ['-c', 'command -v iptables-nft-save'], { encoding: 'utf8' }).stdout.trim();
+  // The first run reads for ever, as beside one commit after the other.
+  writeFileSync(
+    `${dir}/iptables-nft-save`,
+    `#!/bin/sh\necho run >>${dir}/runs\n[ "$(wc -l <${dir}/runs)" -gt 1 ] || sleep 1000\nexec ${save} "$@"\n`,
+    { mode: 0o755 },
+  );
+  process.env['PATH'] = `${dir}:${path ?? ''}`;
+  const listing = addon.iptablesList('IPv4', 'nft', ['filter', 'nat'], ['T-WAY']);
+  while (!existsSync(`${dir}/runs`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await restore('IPv4', 'nft', chain('T-WAY', [text('-j RETURN')]));
+  const listed = (await listing).find(({ name }) => name === 'T-WAY');
+  process.env['PATH'] = path;
+  t.same(listed?.rules, ['-j RETURN'], 'it shows what the stream wrote');
+  t.equal(readFileSync(`${dir}/runs`, 'utf8'), 'run\nrun\n');
+});
+
 t.test('iptables matches of the kernel are listed without any change', async (t) => {
   for (const family of ['IPv4', 'IPv6'] as const) {
     const answers = ['conntrack', 'addrtype', 'nonsense'].map((name) => addon.iptablesMatch(family, name));
