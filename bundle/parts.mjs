@@ -36,7 +36,7 @@ const PARTS = {
       'selftest',
       'services',
       'top',
-      'watch-status',
+      'watch',
     ].map((name) => `src/cli/${name}.ts`),
     uses: ['manifests', 'selftest-scene'],
   },

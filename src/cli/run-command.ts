@@ -15,7 +15,7 @@ export type ReportedNodes = Pick<
 >;
 
 /** What becomes of a packet on another node. */
-export type NodeQuestion = Omit<Loaded<'explain'>, keyof Loaded<'run'>> & { readonly kubeconfig: string };
+export type NodeQuestion = Omit<Loaded<'explain'>, keyof Loaded<'run'> | 'watch'> & { readonly kubeconfig: string };
 
 /** What commands need of the program. */
 interface CommandParts {
@@ -42,6 +42,7 @@ export async function runCommand(loaded: Once, log: Logger, parts: CommandParts)
     case 'diff':
       return await differing(loaded, log, parts);
     case 'explain':
+      if (loaded.watch) return await watched(() => explained(loaded, parts), log, write);
       return print(await explained(loaded, parts));
     case 'cleanup':
       return print(await cleanup(config, await machine(), log));
@@ -74,10 +75,7 @@ export async function runCommand(loaded: Once, log: Logger, parts: CommandParts)
       return await bugreport(loaded, await machine(), write);
     }
     case 'status':
-      if (loaded.watch) {
-        const { watchStatus } = await import('./watch-status.js');
-        return await watchStatus(config.statusSocket, loaded.output, process.stdout.isTTY, write);
-      }
+      if (loaded.watch) return await watched(() => status(config, loaded.output, ''), log, write);
       return print(await status(config, loaded.output, loaded.heapSnapshot));
   }
 }
@@ -90,6 +88,17 @@ async function explained(
   if (node === '') return await explain(config, await host(), from, to, output);
   const kubeconfig = config.kubernetes?.kubeconfig ?? '';
   return await explainOn({ kubeconfig, node, namespace, selector, from, to, output });
+}
+
+/** Prints what a command answers again and again. */
+async function watched(look: () => Promise<Output>, log: Logger, write: CommandParts['write']): Promise<never> {
+  const { watch } = await import('./watch.js');
+  const answer = async (): Promise<string> => {
+    const { text, errors } = await look();
+    for (const error of errors) log.error(null, error);
+    return printableText(text);
+  };
+  return await watch(answer, process.stdout.isTTY, write);
 }
 
 /** As diff(1): 0 when nothing would change, 1 when something would, 2 when that cannot be said. */

@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseMapping } from '../base/mapping.js';
-import { CLEARED, redrawn } from '../base/redraw.js';
 import type { Config } from '../config/config.js';
 import type { LoadedConfig } from '../config/load.js';
 import { formatted } from '../serve/formatted.js';
@@ -8,12 +6,12 @@ import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/servi
 import { ask } from './ask.js';
 import { AskError } from './ask-error.js';
 import { hasProblem, printService, printServices } from './print-services.js';
+import { watch } from './watch.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'services' }>;
 
 /** Rows in an answer. */
 const PAGE = 10_000;
-const EVERY_MS = 2000;
 
 /**
  * Lists the Services of the running process, or shows the one that is named. The exit status.
@@ -30,12 +28,7 @@ export async function services(
     await write(text);
     return well ? 0 : 1;
   }
-  if (isTerminal) await write(CLEARED);
-  for (;;) {
-    const { text } = await look(asked);
-    await write(isTerminal ? redrawn(text) : `${text}\n`);
-    await sleep(EVERY_MS);
-  }
+  return await watch(async () => (await look(asked)).text, isTerminal, write);
 }
 
 async function look(asked: Asked): Promise<{ readonly text: string; readonly well: boolean }> {

@@ -94,7 +94,7 @@ export const CONFIGURED_COMMANDS = {
   diff: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
   status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
   services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
-  explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
+  explain: { flags: [FROM, OUTPUT, WATCH, ...NODE], takes: 'configuration', operand: 'required' },
   trace: { flags: [TRACED_FROM, OUTPUT, TRACED_SECONDS, TRACED_COUNT], takes: 'process', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },

@@ -46,6 +46,7 @@ export function commandSettings(command: Command, line: CommandLine, loaded: Loa
       from: textFlag(line, 'from'),
       to: line.operand ?? '',
       output,
+      watch: isFlagSet(line, 'watch'),
       node: textFlag(line, 'node'),
       namespace: textFlag(line, 'namespace'),
       selector: textFlag(line, 'selector'),

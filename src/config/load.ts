@@ -51,6 +51,7 @@ export type LoadedConfig =
       readonly from: string;
       readonly to: string;
       readonly output: OutputForm;
+      readonly watch: boolean;
       readonly node: string;
       readonly namespace: string;
       readonly selector: string;

@@ -95,7 +95,7 @@ t.test('wrong command lines give a message and the usage', (t) => {
     // A forgotten command starts no proxy, and a flag that a command does not have is not passed over.
     [
       ['--watch', '--manifests', 'm'],
-      'unknown flag: --watch; It is a flag of `pointsman status`, `pointsman services`.',
+      'unknown flag: --watch; It is a flag of `pointsman status`, `pointsman services`, `pointsman explain`.',
     ],
     [
       ['-o', 'json'],

@@ -44,7 +44,11 @@ t.test('explain refuses malformed questions', (t) => {
     ['external', '10.96.0.1:0', /the port must be 1 to 65535/],
     ['external', '10.96.0.1:65536/TCP', /the port must be 1 to 65535/],
     ['external', '10.96.0.1:80/ICMP', /the protocol must be TCP, UDP or SCTP/],
-    ['10.0.0.256', '10.96.0.1:80', /^--from: "10.0.0.256" must be external, node, an IP address, a pod among the endpoints/],
+    [
+      '10.0.0.256',
+      '10.96.0.1:80',
+      /^--from: "10.0.0.256" must be external, node, an IP address, a pod among the endpoints/,
+    ],
     ['', '10.96.0.1:80', /^--from: "" must be/],
     ['fd00::', '10.96.0.1:80', /the addresses are of different families/],
     ['10.0.0.1%', '10.96.0.1:80', /^--from: "10.0.0.1%" must be/],
