@@ -331,7 +331,7 @@ export class SyncCycle {
       const process = health.drift().find((drift) => drift.family === family)?.process ?? null;
       const seconds = settledMs === null ? null : settledMs / 1000;
       if (differences > 0) history.repairedIn(seconds);
-      observers.repaired({ family, process, differences, seconds });
+      observers.repaired({ family, process, differences, what: report?.repairs[0] ?? null, seconds });
     }
     const compared = report?.full === true || settledMs !== null;
     if (compared && !this.drift.suspects(family)) health.repaired(family);

@@ -68,6 +68,8 @@ export interface RepairedChange {
   readonly process: string | null;
   /** 0: it had changed nothing of ours. */
   readonly differences: number;
+  /** The first of them, such as `chain dispatch was lost`; null: there is none. */
+  readonly what: string | null;
   /** From when it was seen until it was repaired; null: the periodic comparison found it. */
   readonly seconds: number | null;
 }

@@ -73,11 +73,11 @@ export class SyncLog implements CycleObserver {
     this.log.info(2, 'external change to the table', { family, process: process ?? 'unknown' });
   }
 
-  /** One line for an external change: by whom, how much, repaired in how long. */
-  repaired({ family, process, differences, seconds }: RepairedChange): void {
+  /** One line for an external change: by whom, how much, what first, repaired in how long. */
+  repaired({ family, process, differences, what, seconds }: RepairedChange): void {
     if (differences === 0) return;
-    const time = seconds === null ? {} : { seconds };
-    this.log.warn('external change repaired', { family, process: process ?? 'unknown', differences, ...time });
+    const time = seconds === null ? {} : { seconds: Number(seconds.toFixed(3)) };
+    this.log.warn('external change repaired', { family, process: process ?? 'unknown', differences, what, ...time });
   }
 
   private noteLimitations({ family, limitations = [] }: SyncReport): void {

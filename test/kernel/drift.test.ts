@@ -183,7 +183,8 @@ t.test('the flushed ruleset is repaired under traffic', async (t) => {
     });
     t.match(proxy.log.slice(logged), /"external change to the table".* process="nft\[\d+\]"/, 'it says who');
     t.match(proxy.log.slice(logged), /repair="chain dispatch was lost"/, 'and what');
-    const line = /"external change repaired" family="IPv4" process="nft\[\d+\]" differences=[1-9]\d* seconds=[\d.]+$/m;
+    const line =
+      /"external change repaired" family="IPv4" process="nft\[\d+\]" differences=[1-9]\d* what="(?:chain|table) [^"]+" seconds=[\d.]+$/m;
     await eventually('one line for it', () => Promise.resolve(line.test(proxy.log.slice(logged)) || null));
     for (const each of traffic) t.hasProp(await lab.request(each), 'name', `answered again: ${each.to}`);
   }

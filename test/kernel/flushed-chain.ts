@@ -24,7 +24,7 @@ export async function flushedChain(t: Test, mode: LabMode): Promise<void> {
       command: ['status'],
       says: [
         new RegExp(
-          `repairs: [1-9]\\d*, last at \\S+Z: an external change by ${who}, \\d+ differences repaired in [\\d.]+ s: `,
+          `repairs: [1-9]\\d*, last at \\S+Z: an external change by ${who}, \\d+ differences? repaired in [\\d.]+ s: `,
         ),
       ],
       exit: 0,

@@ -165,6 +165,7 @@ t.test('the change log has a line for each external change: process, size, time 
     mode: 'a mode',
     family: 'IPv6',
     process: 'nft[9950]',
+    what: 'chain a was lost',
     seconds: 0.003,
     differences: 2,
   });

@@ -41,12 +41,16 @@ t.test('an external change is one log line: process, size, time to the repair', 
   const repair = (process: string | null, seconds: number | null, ...repairs: readonly string[]): void => {
     const report = { ...REPORT, repairs };
     syncs.acknowledged({ report, syncMs: 1, sinceChangeMs: 1, isFirst: false, newProblems: [] } as never);
-    syncs.repaired({ family: 'IPv4', process, differences: repairs.length, seconds });
+    syncs.repaired({ family: 'IPv4', process, differences: repairs.length, what: repairs[0] ?? null, seconds });
   };
-  repair('nft[9950]', 0.25, 'a', 'b');
-  t.strictSame(fields, [{ family: 'IPv4', process: 'nft[9950]', differences: 2, seconds: 0.25 }]);
+  repair('nft[9950]', 0.2504, 'a', 'b');
+  t.strictSame(fields, [{ family: 'IPv4', process: 'nft[9950]', differences: 2, what: 'a', seconds: 0.25 }]);
   repair(null, null, 'c');
-  t.strictSame(fields[1], { family: 'IPv4', process: 'unknown', differences: 1 }, 'the periodic comparison found it');
+  t.strictSame(
+    fields[1],
+    { family: 'IPv4', process: 'unknown', differences: 1, what: 'c' },
+    'the periodic comparison found it',
+  );
   repair('nft[1]', 1);
   t.equal(fields.length, 2, 'what left no difference is no line');
   t.end();
