@@ -82,12 +82,12 @@ export async function runCommand(loaded: Once, log: Logger, parts: CommandParts)
 
 /** What becomes of a packet: here, or on another node. */
 async function explained(
-  { config, from, to, output, node, namespace, selector }: Loaded<'explain'>,
+  { config, from, to, output, node, context, namespace, selector }: Loaded<'explain'>,
   { host, explainOn }: CommandParts,
 ): Promise<Output> {
   if (node === '') return await explain(config, await host(), from, to, output);
   const kubeconfig = config.kubernetes?.kubeconfig ?? '';
-  return await explainOn({ kubeconfig, node, namespace, selector, from, to, output });
+  return await explainOn({ kubeconfig, context, node, namespace, selector, from, to, output });
 }
 
 /** Prints what a command answers again and again. */

@@ -52,10 +52,12 @@ const NODE = [
   }),
 ] as const;
 
+const CONTEXT = text('context', 'name', 'with --node: context of the kubeconfig');
+
 const OF_CLUSTER = [
   bool('all', 'ask the proxies of all nodes, through the API server', { short: 'a' }),
   text('kubeconfig', 'file', 'with --node or --all: kubeconfig; empty: as kubectl finds it'),
-  text('context', 'name', 'with --node or --all: context of the kubeconfig; empty: its current one'),
+  { ...CONTEXT, help: 'with --node or --all: context of the kubeconfig; empty: its current one' },
   ...NODE,
 ] as const;
 
@@ -94,7 +96,7 @@ export const CONFIGURED_COMMANDS = {
   diff: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
   status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
   services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
-  explain: { flags: [FROM, OUTPUT, WATCH, ...NODE], takes: 'configuration', operand: 'required' },
+  explain: { flags: [FROM, OUTPUT, WATCH, CONTEXT, ...NODE], takes: 'configuration', operand: 'required' },
   trace: { flags: [TRACED_FROM, OUTPUT, TRACED_SECONDS, TRACED_COUNT], takes: 'process', operand: 'required' },
   selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   top: { flags: [TOP_OUTPUT, INTERVAL, COUNT, SORT, ENDPOINTS, TOP_LIMIT], takes: 'process', operand: 'none' },

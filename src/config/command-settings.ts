@@ -48,6 +48,7 @@ export function commandSettings(command: Command, line: CommandLine, loaded: Loa
       output,
       watch: isFlagSet(line, 'watch'),
       node: textFlag(line, 'node'),
+      context: textFlag(line, 'context'),
       namespace: textFlag(line, 'namespace'),
       selector: textFlag(line, 'selector'),
       ...loaded,

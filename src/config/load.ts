@@ -53,6 +53,7 @@ export type LoadedConfig =
       readonly output: OutputForm;
       readonly watch: boolean;
       readonly node: string;
+      readonly context: string;
       readonly namespace: string;
       readonly selector: string;
     } & Loaded)

@@ -381,8 +381,10 @@ t.test('status, explain and the like take their arguments', (t) => {
   const to = '[fd00::1]:80/TCP';
   t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
   t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json', node: '' });
-  t.match(load(['explain', '--node=worker-1', '--kubeconfig=admin.conf', '--namespace=net', '-l', 'app=proxy', to]), {
+  const there = ['--node=worker-1', '--kubeconfig=admin.conf', '--context=prod', '--namespace=net', '-l', 'app=proxy'];
+  t.match(load(['explain', ...there, to]), {
     node: 'worker-1',
+    context: 'prod',
     namespace: 'net',
     selector: 'app=proxy',
     config: { kubernetes: { kubeconfig: 'admin.conf' } },

@@ -10,6 +10,8 @@ import { NoAnswer, ProxyAsker } from './proxy-asker.js';
 interface NodeQuestion {
   /** Empty: as kubectl finds one. */
   readonly kubeconfig: string;
+  /** Of the kubeconfig; empty: its current one. */
+  readonly context: string;
   readonly node: string;
   /** Namespace of the proxies' pods; empty: the one of {@link POD_PLACE}. */
   readonly namespace: string;
@@ -30,11 +32,11 @@ interface Explained {
 
 /** The answer of a node's proxy about a packet there, in the form of `pointsman explain`; or why it has none. */
 export async function explainOn(question: NodeQuestion): Promise<Explained> {
-  const { kubeconfig, node, from, to, output } = question;
+  const { kubeconfig, context, node, from, to, output } = question;
   const namespace = question.namespace || POD_PLACE.namespace;
   const selector = question.selector || POD_PLACE.selector;
   try {
-    const api = await ClusterApi.open(kubeconfig);
+    const api = await ClusterApi.open(kubeconfig, context);
     const pod = (await readPods(api, { namespace, selector }, node)).get(node);
     if (pod === undefined) return failed(`--node: ${node}: no pod of ${selector} in ${namespace} is on it`);
     const page = `api/packet?${new URLSearchParams({ from, to }).toString()}`;

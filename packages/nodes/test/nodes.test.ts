@@ -463,7 +463,7 @@ t.test('bugreport collects one node, or all nodes', async (t) => {
 t.test('explain about a node is answered by the proxy of that node', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene), two: {} });
-  const question = { kubeconfig: front.kubeconfig, namespace: '', selector: '', from: '10.1.0.1' };
+  const question = { kubeconfig: front.kubeconfig, context: '', namespace: '', selector: '', from: '10.1.0.1' };
   const ask = (node: string, to: string, output: 'text' | 'json' = 'text'): ReturnType<typeof explainOn> =>
     explainOn({ ...question, node, to, output });
   const address = scene.running.snapshot.service('default/web')?.clusterIPs[0] ?? '';
@@ -475,6 +475,9 @@ t.test('explain about a node is answered by the proxy of that node', async (t) =
   t.match(await ask('one', 'nonsense'), { text: '', errors: [/^--node: one: 400 by the proxy: /] });
   t.match(await ask('two', `${address}:80/TCP`), { errors: [/^--node: two: nothing listens on port 10249/] });
   t.match(await ask('three', `${address}:80/TCP`), { errors: [/^--node: three: no pod of /] });
+  const other = { ...question, node: 'one', to: `${address}:80/TCP`, output: 'text' } as const;
+  t.match(await explainOn({ ...other, context: 'test' }), { text: /is forwarded/, errors: [] });
+  t.match(await explainOn({ ...other, context: 'gone' }), { text: '', errors: [/"gone"/] });
   front.namespace = 'net';
   front.selector = 'app=proxy';
   const elsewhere = { ...question, namespace: 'net', node: 'one', to: `${address}:80/TCP`, output: 'text' } as const;
