@@ -1,5 +1,5 @@
 // Commands in the documentation: each is extracted from its page and checked against the program that runs it. Those that
-// need no cluster are run by test/kernel/documented-commands.test.ts.
+// need no cluster are run by test/kernel/documented-commands.thorough.ts.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -9,6 +9,9 @@ export function usually<Some, All>(some: Some, all: All): Some | All {
 /** Options of a test whose behaviour another one shows in `npm test` too: it runs in `npm run test:all`. */
 export const inFull = usually({ skip: 'npm run test:all has it' }, {});
 
+/** Whether it is the nightly run, or a file that is started by itself. */
+export const IS_NIGHTLY = [undefined, 'nightly'].includes(process.env[EXTENT_VARIABLE]);
+
 /** How many rounds of made-up input run: a fifth of them in `npm test`. They are the first ones, as seeds are fixed. */
 export function rounds(all: number): number {
   return usually(Math.ceil(all / 5), all);

@@ -38,7 +38,8 @@ const EXTENTS = {
   usual: { files: /\.(?:test|uml)\.js$/, env: {}, options: [] },
   all: { files: /\.(?:test|thorough|uml|uml-thorough)\.js$/, env: {}, options: [] },
   nightly: {
-    files: /\.nightly\.js$|\/(?:heap|history|endurance)\.test\.js$|\/history-[\w-]+\.js$/,
+    files:
+      /\.nightly\.js$|\/(?:history|endurance)\.test\.js$|\/heap\.thorough\.js$|\/(?:history-[\w-]+|hostile-iptables-nft\.thorough)\.js$/,
     env: {
       POINTSMAN_ENDURANCE_SECONDS: '600',
       POINTSMAN_HISTORY_ROUNDS: '200',

@@ -10,7 +10,6 @@ import { translateService } from '../src/sources/translate/service.js';
 import { refOf, type Row, type RowRef } from '../src/state/rows.js';
 import type { ApiObject } from './support/api-objects.js';
 import { differences, entriesOf } from './support/collections.js';
-import { usually } from './support/extent.js';
 import { KERNELSPACE_STORIES } from './support/fake-hns/world.js';
 import { NFTABLES_STORIES } from './support/fake-kernel/world.js';
 import { serviceCIDR } from './support/rows.js';
@@ -20,7 +19,7 @@ import { ScenarioProcess } from './support/scenario-process.js';
 import type { ScenarioMode, ScenarioWorld } from './support/scenario-world.js';
 
 /** Of each kind, in all waves. */
-const SERVICES = Number(process.env['POINTSMAN_HEAP_SERVICES'] ?? usually(80, 1000));
+const SERVICES = Number(process.env['POINTSMAN_HEAP_SERVICES'] ?? 1000);
 /** Of each kind in a wave: the fakes take the longer for each the more there are. */
 const AT_ONCE = 10;
 /** The heap may grow until half of them were there: tables that are bounded fill up, and code is compiled. */

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
@@ -191,7 +190,7 @@ t.test('after a kill during a mode change, the next process completes it', async
     // All rules are there, and nothing has gone.
     ['iptables-nft', 1, 'before'],
   ] as const;
-  for (const [mode, call, when] of usually(moments.slice(0, 2), moments)) {
+  for (const [mode, call, when] of moments) {
     const former = proxy.mode;
     await proxy.stop('SIGKILL');
     proxy.launch(faulty({ kill: { call, when }, while: condition }));
