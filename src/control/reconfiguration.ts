@@ -87,8 +87,9 @@ export class Reconfiguration {
 
   /** Changed files have been read; false: nothing has come of them yet, and trying again may help. */
   async filesChanged(outcome: ConfigOutcome): Promise<boolean> {
-    const { log } = this.parts;
+    const { log, health } = this.parts;
     const { warnings } = this.loaded;
+    const { refusal } = health;
     try {
       if (outcome.type === 'refused') throw outcome.error;
       if (!(await this.apply(outcome))) return false;
@@ -99,6 +100,7 @@ export class Reconfiguration {
     for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
     if (outcome.type === 'apply')
       log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
+    else if (refusal !== null) log.info(0, 'configuration is valid again');
     return true;
   }
 

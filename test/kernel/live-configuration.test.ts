@@ -85,6 +85,13 @@ t.test('the kubeconfig and the node name change under traffic', async (t) => {
   });
   t.notMatch(taken, /refused/, 'said once');
   t.match(await proxy.status(), { refusedConfiguration: null });
+  const inForce = { clientConnection: { kubeconfig: late } };
+  await change({ ...inForce, mode: 'x' }, /changed configuration refused/);
+  t.notMatch(
+    await change(inForce, /"configuration is valid again"/),
+    /configuration changed/,
+    'what is in force is back',
+  );
 
   const gate = 'AllowServiceExternalIPs';
   const shown = async (page: string): Promise<string> => {
