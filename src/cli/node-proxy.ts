@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.js';
 import { greatest } from '../base/extremes.js';
 import { nodeSubject, type ProxyEvent } from '../base/events.js';
+import { counted } from '../base/text.js';
 import { systemWallClock } from '../base/timestamp.js';
 import { defaultSettings } from '../config/defaults.js';
 import { configurationFields } from '../config/write.js';
@@ -379,7 +380,7 @@ export class NodeProxy {
     const counts = this.cycle.families.map(({ table }) => table.counts);
     const services = greatest(counts.map((each) => each.services));
     const endpoints = counts.reduce((sum, each) => sum + each.endpoints, 0);
-    const text = `serving ${services} Services, ${endpoints} endpoints in ${this.reconfiguration.config.mode}, healthy after ${process.uptime().toFixed(1)} s`;
+    const text = `serving ${counted(services, 'Service')}, ${counted(endpoints, 'endpoint')} in ${this.reconfiguration.config.mode}, healthy after ${process.uptime().toFixed(1)} s`;
     options.log.info(0, text, {
       release: OWN_VERSION,
       sources: sources

@@ -1,5 +1,5 @@
 import { greatest } from '../base/extremes.js';
-import { trimEnd } from '../base/text.js';
+import { counted, trimEnd } from '../base/text.js';
 import type {
   Endpoint,
   EndpointGroup,
@@ -28,13 +28,14 @@ const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
 /** A list for people. @param isWide with all addresses and ports that are known, and with nodes and pods of endpoints. */
 export function printServices({ total, matched, rows }: ServicesPage, isWide: boolean): readonly string[] {
   const more = matched - rows.length;
-  const counted = matched === total ? `${total} Services` : `${matched} of ${total} Services`;
+  const all = counted(total, 'Service');
+  const shown = matched === total ? all : `${matched} of ${all}`;
   const header = isWide ? [...HEADER.slice(0, -1), 'NODES', 'PODS', ...HEADER.slice(-1)] : HEADER;
   return [
     ...(rows.length === 0 ? [] : columns([header, ...rows.map((row) => cellsOf(row, isWide))])),
     ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
     ...(rows.length === 0 ? ['no Service matches'] : []),
-    counted,
+    shown,
   ];
 }
 
@@ -95,7 +96,8 @@ export function printService(service: ServiceDetail): readonly string[] {
     ...lines(
       'slices',
       service.slices.map(
-        ({ name, family, endpoints, ports }) => `${name}: ${family}, ${endpoints} endpoints, ${ports.join(', ')}`,
+        ({ name, family, endpoints, ports }) =>
+          `${name}: ${family}, ${counted(endpoints, 'endpoint')}, ${ports.join(', ')}`,
       ),
     ),
     ...lines('traffic', (service.traffic ?? []).map(printTraffic)),
@@ -123,7 +125,7 @@ function printPort({ name, port, protocol, nodePort }: ServiceDetail['ports'][nu
 function printFrontend({ key, kind, endpoints, localEndpoints, whenEmpty }: Frontend): string {
   const local = localEndpoints === null ? '' : `, from outside to ${localEndpoints}`;
   const empty = (localEndpoints ?? endpoints) === 0 ? `; ${whenEmpty === 'drop' ? 'dropped' : 'refused'} without` : '';
-  return `${key}  ${kind}  to ${endpoints} endpoints${local}${empty}`;
+  return `${key}  ${kind}  to ${counted(endpoints, 'endpoint')}${local}${empty}`;
 }
 
 function printFrontendProblems(frontend: Frontend): readonly string[] {

@@ -74,8 +74,8 @@ export class ConflictReports {
 
   private reportGone(gone: readonly Held[]): void {
     const { log } = this.options;
-    for (const { finding } of gone.slice(0, LINES)) log.info(1, `resolved: ${finding.text()}`);
-    if (gone.length > LINES) log.info(1, `resolved: ${gone.length - LINES} more conflicts`);
+    for (const { finding } of gone.slice(0, LINES)) log.info(0, `resolved: ${finding.text()}`);
+    if (gone.length > LINES) log.info(0, `resolved: ${gone.length - LINES} more conflicts`);
   }
 
   private reportSettled(): void {

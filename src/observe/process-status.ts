@@ -1,4 +1,5 @@
 import type { Family } from '../base/ip.js';
+import { counted } from '../base/text.js';
 import type { SourceState } from './metrics.js';
 import { printObservation, type Observation } from './observations.js';
 import type { Occurrences, RepairRecord, SyncRecord } from '../record/sync-history.js';
@@ -148,7 +149,7 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 function printRemoved({ removedEndpoints: { connections, endpoints, limitation } }: FamilyState): string[] {
   const subject = '  connections to removed endpoints';
   return [
-    ...(connections === 0 ? [] : [`${subject}: ${connections} reset, of ${endpoints} endpoints`]),
+    ...(connections === 0 ? [] : [`${subject}: ${connections} reset, of ${counted(endpoints, 'endpoint')}`]),
     ...(limitation === null ? [] : [`${subject} go on: ${limitation}`]),
   ];
 }
@@ -167,7 +168,7 @@ function printFamily(state: FamilyState): string[] {
   } = state;
   const { failures, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
-    `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
+    `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${counted(services, 'Service')}, ${counted(frontends, 'frontend')}, ${counted(endpoints, 'endpoint')}, ${counted(state.pendingFrontends, 'frontend')} pending`,
     ...printOccurrences('failed syncs', failures),
     printRepairs(state),
     ...printRemoved(state),

@@ -57,7 +57,7 @@ t.test('a conflict of frontends that lasts is reported once, on the Service that
   t.equal(events.length, 1);
   t.equal(log.lines.length, 1);
   reports.update(findings('IPv4', [], []));
-  t.match(log.lines[1], /^info 1 resolved: conflict/);
+  t.match(log.lines[1], /^info 0 resolved: conflict/);
   t.equal(clock.waiting, 0);
 });
 
@@ -86,7 +86,7 @@ t.test('limitations of the platform are reported like conflicts', async (t) => {
   ]);
   reports.update(findings('IPv4', [], [limitation]));
   reports.update(findings('IPv6', [], []));
-  t.match(log.lines.slice(2), ['info 1 resolved: not on this platform: IPv6 shop/new:http: it is not done']);
+  t.match(log.lines.slice(2), ['info 0 resolved: not on this platform: IPv6 shop/new:http: it is not done']);
 });
 
 t.test('source ranges of the other family alone are a warning and an event on the Service', async (t) => {

@@ -102,7 +102,7 @@ t.test('a restart applies the changes made meanwhile', async (t) => {
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   t.equal(proxy.log.match(/"rules complete" family=/g)?.length, 2, 'said once for each family');
   // Who asked for health may have the answer before the log has the line.
-  const served = /"serving \d+ Services, \d+ endpoints in \w+, healthy after \d+\.\d s" release=/g;
+  const served = /"serving \d+ Services?, \d+ endpoints? in \w+, healthy after \d+\.\d s" release=/g;
   const lines = await eventually('the line that ends a start', () => Promise.resolve(proxy.log.match(served)));
   t.equal(lines.length, 1, 'the start ends in one line');
   const pid = proxy.pid ?? 0;

@@ -167,7 +167,7 @@ t.test('the sync status is printed in words', (t) => {
     'client certificate: request x waits for its approval',
     'limitation: scheduler "x": refuses',
     'sysctl for 7s: net.x is 0',
-    'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
+    'IPv4: NOT in sync, 1 Service, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
     '  repairs: 3, last at 2026-01-01T02:00:00.000Z: an external change by nft[7], 2 differences repaired in 0.012 s: chain a was lost, …',
     '  connections to removed endpoints: 5 reset, of 2 endpoints',
