@@ -27,17 +27,9 @@ const PARTS = {
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: [
-      'bugreport',
-      'commands',
-      'diff',
-      'page',
-      'run-command',
-      'selftest',
-      'services',
-      'top',
-      'watch',
-    ].map((name) => `src/cli/${name}.ts`),
+    entries: ['bugreport', 'commands', 'diff', 'page', 'run-command', 'selftest', 'services', 'top', 'watch'].map(
+      (name) => `src/cli/${name}.ts`,
+    ),
     uses: ['manifests', 'selftest-scene'],
   },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
