@@ -116,7 +116,8 @@ function workingDirectory(proxy: Proxy): string {
   typed('kubelet.yaml', 'kubelet.config.k8s.io/v1beta1', 'KubeletConfiguration');
   typed('kubeadm.yaml', 'kubeadm.k8s.io/v1beta4', 'ClusterConfiguration');
   typed('tracing.yaml', 'apiserver.config.k8s.io/v1', 'TracingConfiguration', 'endpoint: localhost:4317\n');
-  for (const name of ['objects', 'manifests', 'man1']) mkdirSync(join(folder, name));
+  for (const name of ['objects', 'manifests', 'man1', 'kubernetes']) mkdirSync(join(folder, name));
+  copyFileSync(proxy.configFile, join(folder, 'kubernetes', 'config.conf'));
   for (const path of ['objects/all.json', 'manifests/all.json', 'cluster.yaml'])
     copyFileSync(proxy.manifestFile, join(folder, path));
   symlinkSync(projectFile('demo'), join(folder, 'demo'));
@@ -135,6 +136,7 @@ function typed(words: readonly string[]): readonly string[] {
         .replace('$NODE_NAME', NODE_NAME)
         .replace('/var/lib/kube-proxy/', '')
         .replace('/etc/pointsman/', '')
+        .replace(/^\/etc\/(?=kubernetes$)/, '')
         .replace('/usr/local/share/man/', '')
         .replace('/tmp/', '')
         .replace(/\/\/(?:NODE|localhost):/, '//127.0.0.1:')

@@ -135,9 +135,9 @@ export class Structure {
     const unused = sets.filter(({ name }) => kernel.sets.has(name) && !this.isStatic(name) && !isUsed(name));
     const objects: Command[] = kernel.sets.size === 0 ? [addTable(this.where)] : [];
     const newTimeouts = timeouts.filter(({ name }) => !kernel.timeouts.has(name));
-    objects.push(...newTimeouts.map((timeout) => addTimeout(this.where, timeout)));
-    objects.push(...newSets.map((set) => addSet(this.where, set)));
-    objects.push(...unused.map(({ name }) => flushSet(this.where, name)));
+    for (const timeout of newTimeouts) objects.push(addTimeout(this.where, timeout));
+    for (const set of newSets) objects.push(addSet(this.where, set));
+    for (const { name } of unused) objects.push(flushSet(this.where, name));
     const chains = new Map<string, string>();
     const changed = [...skeleton, ...classes].filter(
       (chain) => !leftOut.has(chain.name) && kernel.chains.get(chain.name) !== this.chainText(chain),

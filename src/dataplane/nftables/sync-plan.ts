@@ -306,7 +306,8 @@ class TransactionBuilder {
   /** Commands that come before all elements added so far and from now on; in one transaction with each other. */
   run(commands: Commands): void {
     if (commands.length === 0) return;
-    this.commands.push(...commands);
+    // Not as arguments of one call: there are hundreds of thousands where tens of thousands of frontends have affinity.
+    for (const command of commands) this.commands.push(command);
     this.commandBytes += JSON.stringify(commands).length * BYTES_PER_CHARACTER;
     this.splitIfFull();
   }

@@ -19,9 +19,9 @@ export function noKeys(): TableKeys {
 export function joinKeys(all: readonly TableKeys[]): TableKeys {
   const joined = noKeys();
   for (const keys of all) {
-    joined.chains.push(...keys.chains);
-    joined.sets.push(...keys.sets);
-    joined.timeouts.push(...keys.timeouts);
+    for (const name of keys.chains) joined.chains.push(name);
+    for (const name of keys.sets) joined.sets.push(name);
+    for (const name of keys.timeouts) joined.timeouts.push(name);
     for (const key of keys.frontends) joined.frontends.push(key);
     for (const address of keys.clusterAddresses) joined.clusterAddresses.push(address);
     for (const address of keys.hairpinAddresses) joined.hairpinAddresses.push(address);
