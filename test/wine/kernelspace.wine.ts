@@ -116,15 +116,17 @@ async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<v
   let steps = 0;
   for (let step = 1; ; step++) {
     let left = step;
+    const killedAt: HnsCall[] = [];
     const kill = (call: HnsCall): boolean => {
       if (!isChange(call) || --left !== 0) return false;
+      killedAt.push(call);
       node.running?.child.kill('SIGKILL');
       return true;
     };
     if (moment === 'before')
       node.server.intercept = (call) => (kill(call) ? { result: 1, text: '', record: '' } : null);
     else node.server.done = kill;
-    const { status } = node.start(...node.fromManifests);
+    const { status, stderr } = node.start(...node.fromManifests);
     const healthy = node.healthy().then(
       () => true,
       () => false,
@@ -133,7 +135,12 @@ async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<v
     await node.kill();
     await healthy;
     if (!isKilled) break;
-    steps++;
+    steps += killedAt.length;
+    // Seen once in many runs: a start under Wine that goes no further, after every step was done. Its log says where.
+    if (killedAt.length === 0) {
+      t.ok(step === STEPS + 1, `not killed, and not healthy:\n${stderr()}`);
+      break;
+    }
     node.server.intercept = () => null;
     node.server.done = () => undefined;
     node.start(...node.fromManifests);
