@@ -208,7 +208,7 @@ function printRepairs({ repairs: { count }, lastRepair }: FamilyState): string {
   const { at, process, differences, seconds, texts } = lastRepair;
   const time = seconds === null ? '' : ` in ${seconds.toFixed(3)} s`;
   const rest = differences > texts.length ? ', …' : '';
-  return `  repairs: ${count}, last at ${at}: an external change by ${process ?? 'unknown'}, ${differences} ${differences === 1 ? 'difference' : 'differences'} repaired${time}: ${texts.join('; ')}${rest}`;
+  return `  repairs: ${count}, last at ${at}: an external change by ${process ?? 'unknown'}, ${counted(differences, 'difference')} repaired${time}: ${texts.join('; ')}${rest}`;
 }
 
 function printSyncs(title: string, syncs: readonly SyncRecord[]): string[] {
