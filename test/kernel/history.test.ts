@@ -144,11 +144,16 @@ function ownNode(object: Manifest | null): Manifest {
   return { ...own, metadata: { ...(own['metadata'] as object), labels } };
 }
 
-/** What the mode's own tools print, but for counters, for which slot or class a Service got, and for the laboratory's own Service. */
+/**
+ * What the mode's own tools print, but for counters, for which slot or class a Service got, and for the laboratory's own Service. A class is kept by a
+ * Service that shrinks, see `classSize`: which one it is depends on what became known together.
+ */
 async function rulesOf(proxy: Proxy): Promise<readonly string[]> {
   const lines = (await proxy.rules()).split('\n').map((line) =>
     line
       .replace(/\b(shard|endpoints)-\d+\b/g, '$1-N')
+      .replace(/\b(pick|external(?:-local)?)-\d+(?:-\d+)?\b/g, '$1-N')
+      .replace(/\bnumgen random mod \d+\b/g, 'numgen random mod N')
       .replace(/\[\d+:\d+\]|^# .*$|^\s*(?:elements = \{ )?|(?:,| \})?$/g, '')
       .replace(/\b0x[\da-f]{8} \. /, 'SLOT . ')
       .replace(/\b20\d\d\d\b/g, 'MARKER'),
