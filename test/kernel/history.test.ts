@@ -36,7 +36,7 @@ const CONFIG = { hostnameOverride: NODE, nftables: { syncPeriod: '5s' } };
 class LabHistory {
   private readonly objects = new Map<string, Manifest>();
   private server: 'answers' | 'down' | 'frozen' = 'answers';
-  private age = 0;
+  private readonly created = new Map<string, string>();
 
   constructor(
     private readonly lab: Lab,
@@ -99,10 +99,17 @@ class LabHistory {
       this.proxy.replaceNode(ownNode(object));
       return;
     }
-    // No two objects are of one age.
-    const creationTimestamp = new Date(1_700_000_000_000 + this.age++ * 1000).toISOString().replace('.000', '');
-    const metadata = { ...(object['metadata'] as object), creationTimestamp };
-    this.objects.set(`${object.kind} ${name}`, { ...object, metadata });
+    const key = `${object.kind} ${name}`;
+    const metadata = { ...(object['metadata'] as object), creationTimestamp: this.createdAt(key) };
+    this.objects.set(key, { ...object, metadata });
+  }
+
+  /** No two objects are of one age. An API server keeps an object's, so one that comes back before the next sync has it still. */
+  private createdAt(key: string): string {
+    const second = 1_700_000_000 + this.created.size;
+    const at = this.created.get(key) ?? new Date(second * 1000).toISOString().replace('.000', '');
+    this.created.set(key, at);
+    return at;
   }
 
   private async sync(): Promise<void> {
