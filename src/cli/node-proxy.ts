@@ -24,6 +24,7 @@ import type { PeerAddon } from '../native/contract.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../record/health.js';
 import type { Logger } from '../observe/log.js';
+import type { LogFault } from '../observe/observations.js';
 import { CycleObservers } from '../observe/cycle-observer.js';
 import { ProxyMetrics } from '../observe/metrics.js';
 import { SyncLog } from '../observe/sync-log.js';
@@ -175,13 +176,18 @@ export class NodeProxy {
   async start(): Promise<void> {
     this.cycle.prepare();
     this.startProgress.start();
-    await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
     this.changeObservers = await this.makeChangeObservers();
     this.observers.add(...this.changeObservers.observers);
     await this.applyOomScore();
     void this.overflow.start();
-    await this.sources.start(this.reconfiguration.config);
+    // Forwarding waits for no address, certificate or log. What is invalid about them ends the start all the same.
+    await Promise.all([
+      this.sources.start(this.reconfiguration.config),
+      this.listeners.start(),
+      this.statusSocket?.start(),
+      this.changeObservers.prepare(),
+    ]);
     if (this.ending) return;
     this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
     this.warnOfMode();
@@ -455,10 +461,18 @@ export class NodeProxy {
       },
       leftOut: () => sources.leftOut(),
       silentListeners: () => this.listeners.silent(),
+      logFaults: () => [
+        ...logFault('--audit-log-path', this.listeners.auditFault()),
+        ...logFault('--change-log-path', this.changeObservers.logFault()),
+      ],
       attempts: this.attempts,
       ...(this.foreign === null ? {} : { foreign: this.foreign }),
       traffic: () => this.changeObservers.telemetry?.traffic() ?? null,
       trafficOf: (service) => this.changeObservers.telemetry?.trafficOf(service) ?? null,
     };
   }
+}
+
+function logFault(flag: string, reason: string | null): readonly LogFault[] {
+  return reason === null ? [] : [{ flag, reason }];
 }

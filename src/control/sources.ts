@@ -62,6 +62,10 @@ export class Sources {
     const next = await this.connect(config);
     const manifests = config.manifests.length === 0 ? null : await import('../sources/manifests/start.js');
     // All sources register in one go: readiness must not be judged before the last of them has.
+    if (this.stopped) {
+      next.source?.connection.close();
+      return;
+    }
     this.manifests = manifests && manifests.startManifests(config.manifests, store, log, manifestsTiming(config));
     this.read(next);
   }

@@ -1,4 +1,3 @@
-import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { LogFileConfig } from '../config/audit.js';
@@ -23,12 +22,10 @@ interface Cause {
 type Causes = Map<string, Cause>;
 
 interface ChangeLogParts {
-  readonly config: LogFileConfig;
   /** Of the objects that are read from an API server, as they are held now; null: none. By `namespace/name`. */
   readonly versionOf: (kind: RowKind, key: string) => string | null;
   /** What each line says of this process now. */
   readonly labels: () => { readonly node: string; readonly mode: string };
-  readonly log: Log;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -36,17 +33,12 @@ interface ChangeLogParts {
 /** Of frontends, of causes and of repairs, each: a line is no list of the whole cluster. */
 const MOST = 1000;
 
-/** Opens the trail of what is changed in the kernel and why; why that is not possible when it is not. */
-export async function openChangeLog(parts: ChangeLogParts): Promise<ChangeLog | { readonly problem: string }> {
-  const { config, log, now } = parts;
+/** The file of a change log, not open yet. */
+export function changeLogFile(config: LogFileConfig, log: Log, now: () => number): RotatedFile {
   const onLoss = (error: unknown): void => {
     log.error(error, 'changes of the kernel are not logged', { flag: '--change-log-path' });
   };
-  try {
-    return new ChangeLog(await RotatedFile.open({ ...config, now, onLoss }), parts);
-  } catch (error) {
-    return { problem: `--change-log-path: ${messageOf(error)}` };
-  }
+  return new RotatedFile({ ...config, now, onLoss });
 }
 
 /** A line for each sync that changed something in the kernel: what was changed, and all that had become of objects since the one before. */
@@ -56,7 +48,7 @@ export class ChangeLog implements CycleObserver {
 
   constructor(
     private readonly file: Pick<RotatedFile, 'write' | 'close'>,
-    private readonly parts: Pick<ChangeLogParts, 'versionOf' | 'labels' | 'now'>,
+    private readonly parts: ChangeLogParts,
   ) {}
 
   committed({ edits }: Pick<Commit, 'edits'>): void {

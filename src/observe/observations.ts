@@ -13,6 +13,7 @@ export interface Observation {
     | 'node' // there is no Node of this name
     | 'node-ports' // node ports have no address
     | 'listener' // an address of ours is not served
+    | 'log' // a log file loses lines
     | 'source' // a manifest is not used
     | 'api-server' // objects cannot be read
     | 'configuration' // a changed configuration is refused
@@ -42,6 +43,13 @@ export interface SilentListener {
   readonly reason: string;
 }
 
+/** A log file that loses lines. */
+export interface LogFault {
+  /** With dashes. */
+  readonly flag: string;
+  readonly reason: string;
+}
+
 /** What observations of the node are made of. */
 export interface NodeFacts {
   /** Those that Services have addresses of: no one misses the others. */
@@ -60,6 +68,7 @@ export interface NodeFacts {
   readonly nodePorts: readonly { readonly family: Family; readonly prefixes: readonly IPPrefix[] | null }[];
   readonly localAddresses: readonly IPAddress[];
   readonly listeners: readonly SilentListener[];
+  readonly logs: readonly LogFault[];
   /** Manifests that are not used, and why. */
   readonly sourceErrors: readonly string[];
 }
@@ -72,6 +81,7 @@ export function observeNode(seen: NodeFacts): readonly Observation[] {
   const all = [
     ...ofSources(seen),
     ...seen.listeners.map(ofListener),
+    ...seen.logs.map(ofLog),
     ...ofForwarding(seen),
     ...ofFlows(seen),
     ...ofCluster(seen),
@@ -88,6 +98,15 @@ function ofListener({ what, address, port, reason }: SilentListener): Observatio
     severity: 'warning',
     text: `${what} are not served on ${address} port ${port}: ${reason}`,
     remedy: `see who has the port (ss -ltnp 'sport = ${port}'), or configure another address; retried every 5 s`,
+  };
+}
+
+function ofLog({ flag, reason }: LogFault): Observation {
+  return {
+    kind: 'log',
+    severity: 'warning',
+    text: `${flag}: lines are lost: ${reason}`,
+    remedy: 'free the disk, or make its directory writable; each line is tried',
   };
 }
 

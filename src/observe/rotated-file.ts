@@ -16,7 +16,7 @@ export interface RotatedFileOptions {
   readonly maxAgeMs: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Called when lines are lost: once, until lines are written again. */
+  /** Called when lines are lost, or will be: once, until lines are written again. */
   readonly onLoss: (error: unknown) => void;
   /** Called with the outcome of lines, and their number. */
   readonly onLines?: (outcome: 'written' | 'lost', count: number) => void;
@@ -31,6 +31,8 @@ const RETRY_MS = 10;
 const FULL_MS = 5000;
 /** How long a full pipe is waited for in total, once the file is closed. */
 const CLOSING_MS = 1000;
+/** Errors of a path that names no file, whatever the state of the disk. */
+const INVALID_PATH = new Set(['EINVAL', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP']);
 /** For the owner only: audit logs name users and their requests. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
@@ -57,21 +59,39 @@ export class RotatedFile {
   #file: FileHandle | null = null;
   #inode = 0n;
   #bytes = 0;
-  #isLosing = false;
+  #fault: string | null = null;
 
-  private constructor(private readonly options: RotatedFileOptions) {}
+  constructor(private readonly options: RotatedFileOptions) {}
 
-  /** @throws Error when it cannot be written to. */
+  /** @throws Error as {@link prepare}. */
   static async open(options: RotatedFileOptions): Promise<RotatedFile> {
     const file = new RotatedFile(options);
-    if (options.path !== '-') {
-      try {
-        await file.#open();
-      } catch (error) {
-        throw new Error(`${options.path}: cannot be written to: ${messageOf(error)}`, { cause: error });
-      }
-    }
+    await file.prepare();
     return file;
+  }
+
+  /**
+   * Opens the file before its first line, so that a fault is reported early. Lines may be written meanwhile, and each one after a fault tries again.
+   *
+   * @throws Error when there can be no such file. A full or read-only disk is no such error.
+   */
+  async prepare(): Promise<void> {
+    const { path } = this.options;
+    if (path === '-') return;
+    const opening = this.#open();
+    this.#writing = opening.catch(NOTHING).then(() => this.#writeAll());
+    try {
+      await opening;
+    } catch (error) {
+      if (INVALID_PATH.has(errorCode(error) ?? ''))
+        throw new Error(`${path}: cannot be written to: ${messageOf(error)}`, { cause: error });
+      this.#lost(error, 0);
+    }
+  }
+
+  /** Why lines are lost now; null: they are not. */
+  get fault(): string | null {
+    return this.#fault;
   }
 
   /**
@@ -119,7 +139,7 @@ export class RotatedFile {
       this.#waitingOf.clear();
       const error = await this.#writeBytes(bytes);
       if (error === null) {
-        this.#isLosing = false;
+        this.#fault = null;
         this.options.onLines?.('written', taken.length);
       } else this.#lost(error, taken.length);
       for (const { done } of taken) done(error);
@@ -138,9 +158,9 @@ export class RotatedFile {
   }
 
   #lost(error: unknown, count: number): void {
-    this.options.onLines?.('lost', count);
-    if (!this.#isLosing) this.options.onLoss(error);
-    this.#isLosing = true;
+    if (count > 0) this.options.onLines?.('lost', count);
+    if (this.#fault === null) this.options.onLoss(error);
+    this.#fault = messageOf(error);
   }
 
   async #append(bytes: Buffer): Promise<void> {
@@ -171,7 +191,7 @@ export class RotatedFile {
     });
     // Opening a pipe waits for its reader.
     const there = await stat(path).catch(() => null);
-    if (there !== null && !there.isFile()) throw new Error('is no file');
+    if (there !== null && !there.isFile()) throw Object.assign(new Error('is no file'), { code: 'EINVAL' });
     const file = await open(path, 'a+', FILE_MODE);
     const { ino, size } = await file.stat({ bigint: true });
     this.#file = file;

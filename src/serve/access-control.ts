@@ -15,6 +15,8 @@ export interface AccessControl {
   createServer(options: ServerOptions): Server;
   /** Has a request answered by the pages, or refuses it. */
   admit(request: IncomingMessage, response: ServerResponse, pages: Pages): void;
+  /** Why Events about requests are lost now; null: they are not, or there are none. */
+  auditFault(): string | null;
   /** Resolves when all that was to be written has been. */
   close(): Promise<void>;
 }

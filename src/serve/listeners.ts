@@ -50,6 +50,7 @@ export class Listeners {
   private readonly health: HealthServer;
   private readonly metrics: MetricsServer;
   private accessControl: AccessControl | null = null;
+  private closed = false;
 
   constructor(private readonly parts: ListenersParts) {
     const { loaded, clock, wallClock, log, metrics, onFatal } = parts;
@@ -91,8 +92,7 @@ export class Listeners {
    * @throws ConfigError when the files of the flags for TLS cannot be used.
    */
   async start(): Promise<void> {
-    this.accessControl = await this.openAccessControl();
-    await Promise.all([this.health.start(), this.metrics.start()]);
+    await Promise.all([this.health.start(), this.startMetrics()]);
   }
 
   /** Serves what another configuration says, where it says. Rejects when an address cannot be had, and then serves as before. */
@@ -113,10 +113,22 @@ export class Listeners {
     return [this.health.silent(), this.metrics.silent()].filter((each) => each !== null);
   }
 
+  /** Why Events of the audit log are lost now; null: they are not. */
+  auditFault(): string | null {
+    return this.accessControl?.auditFault() ?? null;
+  }
+
   async close(): Promise<void> {
+    this.closed = true;
     await Promise.allSettled([this.health.close(), this.metrics.close()]);
     // What was being answered is written down by then.
     await this.accessControl?.close();
+  }
+
+  private async startMetrics(): Promise<void> {
+    this.accessControl = await this.openAccessControl();
+    if (this.closed) await this.accessControl?.close();
+    else await this.metrics.start();
   }
 
   private async openAccessControl(): Promise<AccessControl | null> {

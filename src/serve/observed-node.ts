@@ -25,6 +25,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
       .map(({ family, table }) => ({ family, prefixes: table.node.nodePortPrefixes })),
     localAddresses: host.localAddresses(),
     listeners: running.silentListeners(),
+    logs: running.logFaults(),
     sourceErrors: running.sourceErrors(),
   });
   return [

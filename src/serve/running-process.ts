@@ -11,7 +11,7 @@ import type { ForeignLosses, ForeignQuestion } from '../dataplane/foreign/losses
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
-import type { SilentListener } from '../observe/observations.js';
+import type { LogFault, SilentListener } from '../observe/observations.js';
 import type { PortTraffic, ServiceTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { LeftOut } from '../sources/left-out.js';
@@ -75,6 +75,8 @@ export interface RunningProcess {
   readonly leftOut: () => readonly LeftOut[];
   /** Our listening addresses that could not be opened. */
   readonly silentListeners: () => readonly SilentListener[];
+  /** Log files of flags that lose lines. */
+  readonly logFaults: () => readonly LogFault[];
   /** Reports that the kernel differs from the plan. */
   readonly suspect: (family: Family) => void;
   /** Adds rows to the state next to those of the sources. Returns the function that removes them. */

@@ -1,4 +1,8 @@
 // The parts of the process put together, on a kernel in memory: what becomes of a changed configuration that cannot be followed as it should.
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
@@ -24,6 +28,7 @@ import { IpvsWorld } from '../support/fake-ipvs/world.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
 import { eventually } from '../support/lab/lab.js';
+import { curl } from '../support/curl.js';
 import { RecordingLog } from '../support/recording-log.js';
 
 class ProxyLog extends RecordingLog implements Logger {
@@ -61,11 +66,23 @@ interface World {
   readonly configuration: (more: string) => Loaded;
 }
 
-async function world(
+async function world(t: Test, kernel?: FakeKernel, more?: Partial<Host>, master?: string): Promise<World> {
+  const made = await unstarted(t, kernel, more, master);
+  await made.proxy.start();
+  await written(made.kernel);
+  return made;
+}
+
+function written({ committed }: FakeKernel): Promise<unknown> {
+  return eventually('rules', () => Promise.resolve(committed.length > 0 || null));
+}
+
+async function unstarted(
   t: Test,
   kernel = new FakeKernel(loadCompiler()),
   more: Partial<Host> = {},
   master = '',
+  given: readonly string[] = [],
 ): Promise<World> {
   const manifest = JSON.stringify({
     apiVersion: 'v1',
@@ -75,7 +92,7 @@ async function world(
   });
   const folder = t.testdir({ 'web.json': manifest });
   const configuration = (more: string): Loaded => {
-    const flags = ['--status-socket=', `--manifests=${join(folder, 'web.json')}`, `--master=${master}`];
+    const flags = ['--status-socket=', `--manifests=${join(folder, 'web.json')}`, `--master=${master}`, ...given];
     const mode = more.startsWith('mode:') ? '' : 'mode: nftables\n';
     const loaded = fromFile(`${mode}clusterCIDR: 10.0.0.0/8\n${more}`, flags);
     const metrics = { address: parseAddress('127.0.0.1')!, port: 0 };
@@ -104,8 +121,6 @@ async function world(
     await proxy.stop();
   };
   t.teardown(stop);
-  await proxy.start();
-  await eventually('rules', () => Promise.resolve(kernel.committed.length > 0 || null));
   return { proxy, kernel, log, sysctls, stop, configuration };
 }
 
@@ -115,6 +130,76 @@ function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
   const passed = new Promise<void>((resolve) => (open = resolve));
   return { open, passed };
 }
+
+/** A folder beside that of the manifests, with an audit policy in it. */
+function policyFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-start-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  writeFileSync(join(folder, 'policy.yaml'), POLICY);
+  return folder;
+}
+
+const POLICY = JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ level: 'Metadata' }] });
+
+t.test('rules are written at a start before the files of the metrics address have been read', async (t) => {
+  const folder = policyFolder(t);
+  const policy = join(folder, 'pipe');
+  // A pipe without a writer, like a file of a dead disk.
+  execFileSync('mkfifo', [policy]);
+  const flags = ['--metrics-tls', `--cert-dir=${folder}`, `--audit-policy-file=${policy}`, '--audit-log-path=-'];
+  const { proxy, kernel, log } = await unstarted(t, undefined, {}, '', flags);
+  t.teardown(() => {
+    // Ends the wait for a writer, also when the test fails.
+    closeSync(openSync(policy, constants.O_RDWR | constants.O_NONBLOCK));
+  });
+  let isStarted = false;
+  const starting = proxy.start().then(() => (isStarted = true));
+  await written(kernel);
+  t.same([isStarted, log.metricsPort], [false, null]);
+  await writeFile(policy, POLICY);
+  renameSync(join(folder, 'policy.yaml'), policy);
+  await starting;
+  t.ok(log.metricsPort);
+});
+
+t.test('a start without room for certificate and logs writes rules, and reports what it loses', async (t) => {
+  const folder = policyFolder(t);
+  // Nobody can make a folder there; on a full disk no file.
+  const [audit, changes] = ['/sys/pointsman/audit.log', '/sys/pointsman/changes.log'];
+  const flags = ['--metrics-tls', '--cert-dir=/sys/pointsman', `--change-log-path=${changes}`];
+  const audited = [`--audit-policy-file=${join(folder, 'policy.yaml')}`, `--audit-log-path=${audit}`];
+  for (const mode of ['batch', 'blocking-strict']) {
+    const given = [...flags, ...audited, `--audit-log-mode=${mode}`];
+    const { proxy, kernel, log, stop } = await unstarted(t, undefined, {}, '', given);
+    await proxy.start();
+    await written(kernel);
+    t.ok(log.lines.some((line) => line.startsWith('error Events about requests are lost')));
+    t.ok(log.lines.some((line) => line.startsWith('error changes of the kernel are not logged')));
+    const { body, status } = await curl(`https://127.0.0.1:${log.metricsPort}/ui/api/triage`, '--insecure');
+    t.equal(status, mode === 'batch' ? 200 : 500, mode);
+    for (const flag of status === 200 ? ['audit', 'change'] : [])
+      t.match(body, new RegExp(`"severity":"warning","text":"--${flag}-log-path: lines are lost: E`));
+    await stop();
+  }
+});
+
+t.test('a start with a log path that is a directory is refused', async (t) => {
+  const folder = policyFolder(t);
+  const audited = ['--metrics-tls', `--cert-dir=${folder}`, `--audit-policy-file=${join(folder, 'policy.yaml')}`];
+  for (const [flag, flags] of [
+    ['--change-log-path', []],
+    ['--audit-log-path', audited],
+  ] as const) {
+    const { proxy, stop } = await unstarted(t, undefined, {}, '', [...flags, `${flag}=${folder}`]);
+    await t.rejects(proxy.start(), {
+      name: 'ConfigError',
+      message: `${flag}: ${folder}: cannot be written to: is no file`,
+    });
+    await stop();
+  }
+});
 
 t.test('a changed configuration is in the kernel before slow sysctls are set', async (t) => {
   const { proxy, kernel, sysctls, configuration } = await world(t);

@@ -22,6 +22,7 @@ const WELL: NodeFacts = {
   nodePorts: [{ family: 'IPv4', prefixes: null }],
   localAddresses: [parseAddress('192.168.0.2')!],
   listeners: [],
+  logs: [],
   sourceErrors: [],
 };
 

@@ -1,6 +1,7 @@
 // Files of lines that are turned over.
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -108,6 +109,39 @@ t.test('a rotated file that was moved is left; a failed write loses only its own
   await third.close();
   t.equal(readFileSync(path, 'utf8'), 'three\n');
   t.same(losses, []);
+});
+
+t.test(
+  'a file that cannot be opened is tried again with each line; a path that can be no file is refused',
+  async (t) => {
+    const counted: string[] = [];
+    const { directory, losses, options } = scene(t, {
+      onLines: (outcome, count) => counted.push(`${count} ${outcome}`),
+    });
+    const path = join(directory, 'a', 'b', 'audit.log');
+    const file = await RotatedFile.open({ ...options, path });
+    t.match(file.fault, /^ENOENT/, 'its directory is missing');
+    file.write('lost');
+    await file.close();
+    mkdirSync(join(directory, 'a'));
+    file.write('written');
+    await file.close();
+    t.equal(file.fault, null);
+    t.equal(readFileSync(path, 'utf8'), 'written\n');
+    t.same([losses.length, counted], [1, ['1 lost', '1 written']]);
+    for (const invalid of [directory, join(path, 'c'), join(directory, 'x'.repeat(300))])
+      await t.rejects(RotatedFile.open({ ...options, path: invalid }), /: cannot be written to: /, invalid);
+  },
+);
+
+t.test('lines that are written while the file is opened are kept', async (t) => {
+  const { path, options } = scene(t);
+  const file = new RotatedFile(options);
+  const opening = file.prepare();
+  file.write('early');
+  await opening;
+  await file.close();
+  t.equal(readFileSync(path, 'utf8'), 'early\n');
 });
 
 t.test('a slow disk blocks no writer, and memory stays bounded', async (t) => {

@@ -116,6 +116,7 @@ export class PageScene {
       suspect: () => undefined,
       fullAffinity: () => [],
       silentListeners: () => [],
+      logFaults: () => [],
       leftOut: () => this.leftOut,
       now: () => clock.now(),
     };

@@ -241,6 +241,10 @@ class SecuredAccessControl implements AccessControl {
     void this.parts.gate.admit(request, response, pages);
   }
 
+  auditFault(): string | null {
+    return this.parts.audit?.fault ?? null;
+  }
+
   async close(): Promise<void> {
     this.closed = true;
     this.cancelCheck();

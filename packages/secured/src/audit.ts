@@ -14,7 +14,7 @@ import type { User } from './user.js';
 interface AuditOptions {
   readonly mode: AuditMode;
   readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
-  readonly file: Pick<RotatedFile, 'write' | 'close'>;
+  readonly file: Pick<RotatedFile, 'write' | 'close' | 'fault'>;
   /** Milliseconds since the epoch, with fractions. */
   readonly now: () => number;
 }
@@ -72,6 +72,11 @@ export class Audit {
     const auditID = randomUUID();
     response.setHeader('Audit-ID', auditID);
     return new Exchange(this.options, auditID, request, response);
+  }
+
+  /** Why Events are lost now; null: they are not. */
+  get fault(): string | null {
+    return this.options.file.fault;
   }
 
   close(): Promise<void> {

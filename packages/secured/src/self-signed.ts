@@ -36,6 +36,7 @@ export class SelfSigned {
   private readonly path: string;
   /** Made by this process, and could not be kept. */
   private unsaved: string | null = null;
+  private isStart = true;
 
   constructor(private readonly options: SelfSignedOptions) {
     this.path = join(options.directory, FILE);
@@ -43,8 +44,7 @@ export class SelfSigned {
 
   /** Certificate and key, as they are kept or just made. Rejects with the system's error. */
   async read(): Promise<readonly [certificate: string, key: string]> {
-    const kept = await this.kept();
-    const flaw = kept === null ? 'there is none' : this.flawOf(kept);
+    const { kept, flaw } = await this.kept();
     if (kept !== null && flaw === null) return [kept, kept];
     const { unsaved } = this;
     if (unsaved !== null && this.flawOf(unsaved) === null) {
@@ -79,12 +79,18 @@ export class SelfSigned {
     }
   }
 
-  private async kept(): Promise<string | null> {
+  /** The certificate of the file, and why it does not do; at a start also that the file cannot be read. */
+  private async kept(): Promise<{ readonly kept: string | null; readonly flaw: string | null }> {
     try {
-      return await readFile(this.path, 'latin1');
+      const kept = await readFile(this.path, 'latin1');
+      this.isStart = false;
+      return { kept, flaw: this.flawOf(kept) };
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return null;
-      throw error;
+      const code = errorCode(error);
+      const isFatal = code === 'ENOTDIR' || (!this.isStart && this.unsaved === null && code !== 'ENOENT');
+      if (isFatal) throw error;
+      this.isStart = false;
+      return { kept: null, flaw: code === 'ENOENT' ? 'there is none' : messageOf(error) };
     }
   }
 

@@ -180,7 +180,7 @@ t.test('audit lines are attributed to authenticated users, and all others to cli
   const audit = new Audit({
     mode: 'batch',
     policy: { current: AuditPolicy.read(JSON.stringify({ ...HEAD, ...ALL }), () => undefined) },
-    file: { write: (_, client) => clients.push(client) > 0, close: () => Promise.resolve() },
+    file: { write: (_, client) => clients.push(client) > 0, close: () => Promise.resolve(), fault: null },
     now: Date.now,
   });
   const begin = (remoteAddress: string): AuditedExchange => {

@@ -1,7 +1,7 @@
 // TLS on the metrics address, with a real client: certificates that are given, made, followed and chosen by name; and who takes its time.
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
@@ -252,6 +252,19 @@ t.test('endless connections of one address do not exclude other clients', async 
   while (ended < 250) await new Promise((resolve) => setImmediate(resolve));
   t.equal(ended, 250, 'all but those of its own share');
 });
+
+t.test(
+  'a self-signed certificate that cannot be read at a start is replaced for as long as the process runs',
+  async (t) => {
+    const directory = folder(t);
+    // Reading it fails, even for root.
+    mkdirSync(join(directory, 'serving.pem'));
+    const { ask, log, look } = await scene(t, ['--metrics-tls', `--cert-dir=${directory}`]);
+    await look();
+    t.match(await ask('/metrics', '--insecure'), { status: 200 });
+    t.equal(log.lines.filter((line) => line.includes('a self-signed certificate was made')).length, 1);
+  },
+);
 
 t.test('a self-signed certificate that cannot be saved is served nevertheless', async (t) => {
   // Nobody can make a folder there; on a disk that is full no file.
