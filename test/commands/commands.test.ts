@@ -176,7 +176,9 @@ t.test('completion has every flag for each shell, and the installed shells parse
     const text = printed('completion', shell);
     for (const { name } of FLAGS.filter(({ name }) => name.length > 1))
       t.ok(text.includes(shell === 'fish' ? `-l ${name}` : `--${name}`), `${shell} ${name}`);
-    const { error, stderr } = spawnSync(shell, ['-n'], { input: text, encoding: 'utf8' });
+    // fish reads no program from a socket, which is what `input` is.
+    const file = join(t.testdir({ [shell]: text }), shell);
+    const { error, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
     if (error === undefined) t.equal(stderr, '', shell);
   }
   t.end();
