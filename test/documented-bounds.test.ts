@@ -19,7 +19,8 @@ import { DEFAULT_EVENT_RATES } from '../src/config/event-rates.js';
 import { LINES } from '../src/control/conflict-reports.js';
 import { SLICE_MS } from '../src/control/planning.js';
 import { MOST_ENTRIES } from '../src/control/sync-cycle.js';
-import { declaredText } from '../src/dataplane/nftables/schema.js';
+import { declaredText, RECENT_SECONDS } from '../src/dataplane/nftables/schema.js';
+import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
 import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.js';
 import { MAX_CONNECTIONS as HEALTH_CHECK_CONNECTIONS } from '../src/serve/service-health.js';
 import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socket.js';
@@ -54,7 +55,8 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'entries of one sync of changes': [MOST_ENTRIES],
     'time of planning in one turn': [SLICE_MS],
     'rules of the dispatch that an IPv4 connection walks, mode iptables': [MOST_WALKED],
-    'clients with affinity, mode nftables': [AFFINITY],
+    'clients with affinity, mode nftables': [AFFINITY, MOST_CLIENT_ROOMS * AFFINITY, MOST_CLIENT_ROOMS],
+    'first packets to Services with affinity, mode nftables': [AFFINITY, RECENT_SECONDS],
     'clients with affinity, mode iptables': [IP_LIST_TOT],
     'clients with affinity, mode ipvs': [],
     'log lines of conflicts and limits': [LINES],

@@ -407,6 +407,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
     one.retrySeconds === other.retrySeconds &&
+    one.clientRoom === other.clientRoom &&
     one.loadBalancerFlags === other.loadBalancerFlags &&
     sameBalance(one.balance ?? null, other.balance ?? null) &&
     sameClientKeys(one.clientKeys, other.clientKeys) &&

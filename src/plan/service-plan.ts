@@ -78,7 +78,7 @@ export function planService(
     for (const address of selection.hairpin) hairpin.add(address);
     if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
-    const unlimited = planner.frontends(port, kept, policies, selection);
+    const unlimited = planner.frontends(index, port, kept, policies, selection);
     const ofPort = unlimited.map((plan) => planner.withinLimit(plan));
     for (const frontend of ofPort) if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
     if (balancesOnly) limitations.push(...planner.limitations(port, ofPort, selection.otherPorts, unlimited));
@@ -142,6 +142,12 @@ function healthCheck(service: ServiceRow, key: ObjectKey, localEndpoints: number
   return { service: key, port: service.healthCheckNodePort, localEndpoints };
 }
 
+/**
+ * The most rooms for clients of session affinity that a Service fills in one IP family. Each frontend may remember its
+ * clients alone, so one with no more frontends has no more rooms.
+ */
+export const MOST_CLIENT_ROOMS = 16;
+
 interface Policies {
   readonly internalLocal: boolean;
   readonly externalLocal: boolean;
@@ -158,6 +164,8 @@ class ServicePlanner {
   private readonly loadBalancerAddresses: readonly IPAddress[];
   private readonly loadBalancerSources: readonly IPPrefix[] | null;
   private readonly limit: FrontendLimit;
+  /** The rooms for clients that its ports share, in turn; null: they do not share. */
+  private readonly clientRooms: readonly FrontendKey[] | null;
 
   constructor(
     private readonly family: Family,
@@ -190,6 +198,10 @@ class ServicePlanner {
       },
       settings.limits,
     );
+    this.clientRooms =
+      service.affinitySeconds === null || this.limit.kept <= MOST_CLIENT_ROOMS
+        ? null
+        : service.ports.slice(0, MOST_CLIENT_ROOMS).map(({ port, protocol }) => frontendKey(clusterIP, port, protocol));
   }
 
   /** Which of its frontends the port at this index keeps; null: none. */
@@ -290,10 +302,18 @@ class ServicePlanner {
     return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
 
-  frontends(port: ServicePortRow, kept: KeptOfPort, policies: Policies, selected: Selection): readonly FrontendPlan[] {
+  /** @param index of the port in the Service. */
+  frontends(
+    index: number,
+    port: ServicePortRow,
+    kept: KeptOfPort,
+    policies: Policies,
+    selected: Selection,
+  ): readonly FrontendPlan[] {
     const balance = this.balanceOf(port);
     const selection = this.spilled(selected, balance);
     const { traits } = this.settings;
+    const clientRoom = this.clientRooms?.[index % this.clientRooms.length] ?? null;
     // If only this node's endpoints have weight, clients of the node go where other clients go.
     // An example is an endpoint that terminates beside others of weight 0.
     const isNowhereElse = selection.cluster.count === 0;
@@ -309,6 +329,7 @@ class ServicePlanner {
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.loadBalancerSources : null,
         clientKeys,
+        clientRoom,
         ...lasting,
         balance,
       });
@@ -324,6 +345,7 @@ class ServicePlanner {
         whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: null,
         clientKeys,
+        clientRoom,
         ...lasting,
         balance,
       });
@@ -395,6 +417,7 @@ class ServicePlanner {
       servicePort: servicePortName(this.key, port.name),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
+      clientRoom: handling.clientRoom,
       retrySeconds: retrySeconds(this.service, port, number, retryTimes, traits.retriesAttempts),
       flowEndpoints: handling.flowEndpoints,
       draining: handling.draining,
@@ -414,7 +437,10 @@ type Lasting = Required<Pick<FrontendPlan, 'flowEndpoints' | 'draining'>>;
 
 /** How packets to a frontend are handled. */
 type Handling = Lasting &
-  Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'> & {
+  Pick<
+    FrontendPlan,
+    'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys' | 'clientRoom'
+  > & {
     readonly balance: PortBalance | null;
   };
 

@@ -16,7 +16,7 @@ import type {
 } from './types.js';
 
 /** The fields of a frontend that the kernel holds. `dump` fills them from a listing of the kernel, to print it in the terms of the plan. */
-type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys' | 'loadBalancerFlags'>;
+type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys' | 'clientRoom' | 'loadBalancerFlags'>;
 
 /**
  * The forwarding table as text: one fact a line, sorted, stable. `pointsman plan` prints it from the plan and `pointsman dump` from the kernel,

@@ -41,6 +41,11 @@ export interface FrontendPlan {
   /** How clients are shared with the Service port's other frontends; null: it has no others, or no affinity. */
   readonly clientKeys: ClientKeys | null;
   /**
+   * The room that its clients share with those of other frontends, by the key of a frontend; null: it does not share, as
+   * the Service has few frontends, or it has no affinity.
+   */
+  readonly clientRoom: FrontendKey | null;
+  /**
    * After how many seconds an attempt without an answer from its endpoint goes to another one; 0: it stays; null: as
    * {@link NodePlan.retryTimes} have it.
    */

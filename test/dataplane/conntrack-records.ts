@@ -112,6 +112,7 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     whenEmpty: 'reject',
     affinitySeconds: null,
     clientKeys: null,
+    clientRoom: null,
     sourceRanges: null,
     flowEndpoints: protocol === 'TCP' ? null : text.kept === undefined ? list : endpoints(family, text.kept),
     retrySeconds: null,

@@ -1,5 +1,6 @@
 // What session affinity of one Service costs others: neither their clients nor rules, and nothing once it is gone.
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { projectFile } from '../support/lab/agent.js';
 import { inFull } from '../support/extent.js';
@@ -22,8 +23,8 @@ async function table(lab: Lab, family: 'ip' | 'ip6', command: readonly string[] 
   return lab.output('node', ['nft', ...command, 'list', 'table', family, 'kube-proxy']);
 }
 
-async function elementCount(lab: Lab, map: string): Promise<number> {
-  const listed = await lab.run('node', ['nft', 'list', 'map', 'ip', 'kube-proxy', map]);
+async function elementCount(lab: Lab, name: string, kind: 'map' | 'set' = 'map'): Promise<number> {
+  const listed = await lab.run('node', ['nft', 'list', kind, 'ip', 'kube-proxy', name]);
   return listed.stdout.match(/expires/g)?.length ?? 0;
 }
 
@@ -70,6 +71,65 @@ t.test('a crowd of clients of one Service moves no client of another', { ...only
   const sample = /^pointsman_affinity_unremembered_connections_total\{ip_family="IPv4"\} (\d+)$/m.exec(body);
   t.ok(Number(sample?.[1]) >= 50, `the metric: ${sample?.[0] ?? 'none'}`);
 });
+
+t.test('a full memory of first packets moves no client', { ...onlyNftables, ...inFull }, async (t) => {
+  const lab = await laboratory(t);
+  await Proxy.start(t, lab, { objects: sticky(LONG) });
+  const before = await theOne(lab, { from: 'client', to: CLUSTER_IP }, 2);
+  // Packets would have to come within five seconds.
+  const elements = Array.from(
+    { length: ROOM },
+    (_, index) => `11.0.${index >> 8}.${index & 255} . 4000 . 10.96.0.42 . tcp . 80 timeout 1h`,
+  );
+  const file = join(t.testdir(), 'elements.nft');
+  const fill = async (): Promise<true | null> => {
+    const room = ROOM - (await elementCount(lab, 'recent-attempts', 'set'));
+    if (room === 0) return true;
+    const added = elements.splice(0, room).join();
+    await writeFile(file, `add element ip kube-proxy recent-attempts { ${added} }`);
+    await lab.output('node', ['nft', '-f', file]);
+    return null;
+  };
+  await eventually('a full set', fill);
+  t.equal(await theOne(lab, { from: 'client', to: CLUSTER_IP }), before, 'a client from before stays');
+  t.match(await theOne(lab, { from: 'blocked', to: CLUSTER_IP }), /^[a-z-]+$/, 'a client from after is remembered');
+});
+
+t.test(
+  'ports of one Service share the room for clients, if they are many',
+  { ...onlyNftables, ...inFull },
+  async (t) => {
+    const lab = await laboratory(t);
+    const ports = Array.from({ length: 20 }, (_, index) => ({
+      name: `p${index}`,
+      protocol: 'UDP' as const,
+      port: 9 + index,
+    }));
+    const many = dualStack('many', { number: 42, affinitySeconds: LONG, endpoints: PODS, ports });
+    await Proxy.start(t, lab, { objects: [...sticky(LONG), ...many] });
+    const listed = await table(lab, 'ip', ['-t']);
+    const declared = [...listed.matchAll(/\tset (room-for-clients-\S+) \{\n.*?size (\d+)/gs)];
+    t.equal(declared.length, 16, 'rooms');
+    t.same(new Set(declared.map(([, , size]) => Number(size))), new Set([ROOM]), 'the kernel bounds each');
+    const script = projectFile('test/support/lab/crowd.py');
+    const send = (port: number, first: string, count: number): Promise<string> =>
+      lab.output('client', ['python3', '-B', script, IPV4.clusterIP(42), String(port), first, String(count)]);
+    // The ports 9 and 25 share the first room.
+    await eventually('a full room', async () => {
+      await send(9, '11.0.0.0', ROOM + 1);
+      return (await elementCount(lab, 'room-for-clients-10.96.0.42-udp-9', 'set')) === ROOM || null;
+    });
+    await send(25, '12.0.0.0', 50);
+    t.equal(await elementCount(lab, 'clients-10.96.0.42-udp-9'), ROOM);
+    t.equal(await elementCount(lab, 'clients-10.96.0.42-udp-25'), 0, 'no room at the other port');
+    const counted = await lab.output('node', ['nft', 'list', 'set', 'ip', 'kube-proxy', 'unremembered-clients']);
+    const [, packets] = /10\.96\.0\.42 \. udp \. 25 counter packets (\d+)/.exec(counted) ?? [];
+    t.ok(Number(packets) >= 50, `those without room are counted: ${counted}`);
+    await send(10, '12.0.0.0', 50);
+    t.equal(await elementCount(lab, 'clients-10.96.0.42-udp-10'), 50, 'the next port has another room');
+    t.match(await theOne(lab, { from: 'client', to: CLUSTER_IP }, 3), /^[a-z-]+$/, 'and so has another Service');
+  },
+);
 
 t.test('--session-affinity-ipv6-prefix treats an IPv6 network as one client', onlyNftables, async (t) => {
   const lab = await laboratory(t);

@@ -35,6 +35,7 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
     whenEmpty: 'reject',
     affinitySeconds: null,
     clientKeys: null,
+    clientRoom: null,
     sourceRanges: null,
     flowEndpoints: null,
     retrySeconds: null,

@@ -288,6 +288,26 @@ t.test('affinity, flows and hairpin are planned', (t) => {
   t.end();
 });
 
+t.test('a Service with more than 16 frontends has 16 rooms for clients', (t) => {
+  const rooms = (count: number, text: ServiceText = {}, environment: Environment = {}): readonly string[] => {
+    const ports = Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: 100 + index }));
+    const planned = frontends({ affinitySeconds: 60, ports, ...text }, environment);
+    return planned.map(({ key, clientRoom }) => `${key} ${clientRoom ?? 'none'}`);
+  };
+  t.ok(rooms(16).every((line) => line.endsWith(' none')));
+  t.ok(rooms(17, { affinitySeconds: null }).every((line) => line.endsWith(' none')));
+  const many = rooms(40);
+  t.equal(new Set(many.map((line) => line.split(' ')[1])).size, 16);
+  t.equal(many[19], '10.96.0.10:119/TCP 10.96.0.10:103/TCP');
+  const externalIPs = Array.from({ length: 16 }, (_, index) => `198.51.100.${index}`);
+  t.same(
+    new Set(rooms(1, { externalIPs }).map((line) => line.split(' ')[1])),
+    new Set(['10.96.0.10:100/TCP']),
+    'all frontends of a port share one',
+  );
+  t.end();
+});
+
 t.test('SV-22: each endpoint list of a port has one key for all frontends', (t) => {
   const clients = (text: ServiceText, endpoints = [HERE, THERE], environment: Environment = {}): readonly string[] => {
     const keys = frontends({ affinitySeconds: 60, ...text }, { slices: [slice('svc', endpoints)], ...environment }).map(

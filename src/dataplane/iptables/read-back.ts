@@ -177,6 +177,7 @@ class Reader {
       protocol,
       port,
       clientKeys: null,
+      clientRoom: null,
       flowEndpoints: null,
       retrySeconds: retrySecondsFor(this.policies.get(key), { protocol, port }, this.retryTimes),
       loadBalancerFlags: 0,

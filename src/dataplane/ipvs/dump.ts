@@ -113,6 +113,7 @@ class Reader {
       whenEmpty: drops ? 'drop' : 'reject',
       affinitySeconds: seconds === 0 ? null : seconds,
       clientKeys: null,
+      clientRoom: null,
       sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
       flowEndpoints: null,
       retrySeconds: null,

@@ -104,7 +104,7 @@ export function renderFrontend(
     admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
     finds: seconds === null ? null : findChainOf(keyOf(false)),
     findsLocal: seconds === null || plan.localEndpoints === null ? null : findChainOf(keyOf(true)),
-    remembers: seconds === null ? null : rememberChainOf(plan.key, seconds, clientKeys),
+    remembers: seconds === null ? null : rememberChainOf(plan.key, seconds, clientKeys, plan.clientRoom),
     stickyLocals: seconds === null ? EMPTY : stickyLocals(plan.key, clientKeys),
     endpoints: slotsFor(plan.endpoints, plan.balance?.endpoints, current.endpoints),
     localEndpoints:

@@ -118,6 +118,9 @@ export const clientsMap = (key: ClientKeyName): string => `clients-${key}`;
 
 const CLIENTS_MAP = /^clients-(.+)$/;
 
+/** Client and frontend, for Services whose ports share room: a client that is not in it is not remembered. */
+export const clientRoom = (key: ClientKeyName): string => `room-for-clients-${key}`;
+
 /** The frontend by which a map's clients are remembered; null for any other name. */
 export function parseClientsMap(name: string): FrontendKey | null {
   const found = CLIENTS_MAP.exec(name);
@@ -130,7 +133,8 @@ export function parseClientsMap(name: string): FrontendKey | null {
  */
 export function isWrittenByPackets(set: string): boolean {
   return (
-    set.startsWith('clients-') ||
+    set.startsWith(clientsMap('')) ||
+    set.startsWith(clientRoom('')) ||
     set.startsWith(countedSet('')) ||
     set === SET.askedNodePorts ||
     set === SET.recentAttempts ||

@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { SetDeclaration } from './json.js';
 import type { ClientKeyName } from './affinity/key-names.js';
-import { COUNTED, SET, SHARDS, clientsMap, countedSet, endpointsMap, isWrittenByPackets } from './names.js';
+import { COUNTED, SET, SHARDS, clientRoom, clientsMap, countedSet, endpointsMap, isWrittenByPackets } from './names.js';
 
 /** From the prerouting hook of a packet to its postrouting hook. */
 const ASKED_SECONDS = 5;
@@ -9,7 +9,7 @@ const ASKED_SECONDS = 5;
 const RESETTING_SECONDS = 30;
 
 /** Longer than the pauses between a client's first SYNs, and not so long that clients use a port again. */
-const RECENT_SECONDS = 5;
+export const RECENT_SECONDS = 5;
 
 /** Every set and map of the table but for the clients of Service ports with affinity. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
@@ -87,6 +87,12 @@ export function countedSets(family: Family): readonly SetDeclaration[] {
 export function clientsMapOf(family: Family, key: ClientKeyName): SetDeclaration {
   const ip = addressType(family);
   return { ...map(clientsMap(key), [ip], [ip, 'inet_service']), ...WRITTEN };
+}
+
+/** The set of the clients that have a place in a room, by what they asked for. */
+export function clientRoomOf(family: Family, key: ClientKeyName): SetDeclaration {
+  const ip = addressType(family);
+  return { ...set(clientRoom(key), [ip, ip, 'inet_proto', 'inet_service']), ...WRITTEN };
 }
 
 function addressType(family: Family): string {

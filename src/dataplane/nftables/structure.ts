@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
-import { chainsOf, mapsOf, objectsOf, parseAffinityChain } from './affinity/chains.js';
+import { chainsOf, objectsOf, parseAffinityChain, setsOf } from './affinity/chains.js';
 import { classChainNames, classChains, parseClassName } from './classes.js';
 import {
   addChain,
@@ -79,7 +79,7 @@ export class Structure {
     const sets = new Map<string, SetDeclaration>();
     for (const name of classNames) {
       const affinity = parseAffinityChain(name);
-      if (affinity !== null) for (const set of mapsOf(affinity, this.family)) sets.set(set.name, set);
+      if (affinity !== null) for (const set of setsOf(affinity, this.family)) sets.set(set.name, set);
     }
     return [...sets.values()];
   }

@@ -34,7 +34,8 @@ export async function tryRules(
     className({ ...alike, shard: null, kind: 'external', localSize: 0 }),
     className({ ...alike, shard: 0, kind: 'external-local', localSize: 2 }),
     findChainOf(cluster),
-    rememberChainOf(cluster, AFFINITY_SECONDS, keys),
+    rememberChainOf(cluster, AFFINITY_SECONDS, keys, null),
+    rememberChainOf(cluster, AFFINITY_SECONDS, keys, cluster),
   ]);
   const change = structure.change(emptyTable(), node, classNames, () => false, true);
   const commands = [...change.before.flat(), ...change.after, deleteTable(where)];

@@ -15,11 +15,14 @@ t.test('names of affinity chains and maps parse back to their Service port', (t)
   const keys = ['10.96.0.10:80/TCP', 'nodeport:30080/UDP', '[fd00::10]:53/SCTP', '[::1]:65535/TCP'] as const;
   for (const key of keys) {
     t.equal(parseClientKey(nameClientKey(key)), key);
-    t.same(parseAffinityChain(rememberChainOf(key, 60, null)), { does: 'remember', key, seconds: 60 });
-    for (const local of keys) {
-      const name = rememberChainOf(key, 7, { cluster: key, local: { key: local } });
-      t.same(parseAffinityChain(name), { does: 'remember-both', cluster: key, local, seconds: 7 });
-      t.ok(name.length < 128, 'nft takes names of 128 bytes');
+    for (const room of [null, ...keys]) {
+      const name = rememberChainOf(key, 60, null, room);
+      t.same(parseAffinityChain(name), { does: 'remember', key, seconds: 60, room });
+      for (const local of keys) {
+        const both = rememberChainOf(key, 7, { cluster: key, local: { key: local } }, room);
+        t.same(parseAffinityChain(both), { does: 'remember-both', cluster: key, local, seconds: 7, room });
+        t.ok(both.length < 255, 'the kernel takes names of 255 bytes');
+      }
     }
   }
   const others = [
@@ -28,8 +31,10 @@ t.test('names of affinity chains and maps parse back to their Service port', (t)
     'remember-clients-60-as-10.96.0.10-80',
     'find-clients',
   ];
-  for (const name of [...others, 'find-clients-10.96.0.10-tcp-0', 'remember-clients-060-10.96.0.10-tcp-80'])
-    t.same(objectsOfChain(name), [], name);
+  const key = '10.96.0.10-tcp-80';
+  const remembering = [`060-${key}`, `60-${key}-room-${key}-room-${key}`, `60-${key}-room-`, `60-${key}-room-a`];
+  const affected = remembering.map((rest) => `remember-clients-${rest}`);
+  for (const name of [...others, 'find-clients-10.96.0.10-tcp-0', ...affected]) t.same(objectsOfChain(name), [], name);
   t.end();
 });
 
@@ -147,6 +152,57 @@ t.test('a full client map of one Service takes no clients from another', async (
   t.equal(rig.kernel.table('ip')?.sets.get('unremembered-clients')?.elements.size, 1, 'and that is counted');
   connect(rig, '10.0.0.9', '10.96.0.10:80', 2);
   t.same(answers(rig, '10.0.0.9', '10.96.0.10:80'), ['10.0.1.2:8080'], 'the other Service remembers the client');
+});
+
+/** A Service with so many ports, each with a frontend. */
+function manyPorts(count: number): readonly Row[] {
+  const ports = Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: 100 + index }));
+  const of = ports.map(({ name }) => ({ name, port: 8080 }));
+  return [
+    service('many', { clusterIPs: ['10.96.0.20'], ports, affinitySeconds: 60 }),
+    slice('many', [{ address: '10.0.1.1' }, { address: '10.0.1.2' }], { ports: of }),
+  ];
+}
+
+t.test('ports of a Service with many frontends share the room for clients', async (t) => {
+  const rig = await started();
+  const sets = (): readonly string[] => [...(rig.kernel.table('ip')?.sets.keys() ?? [])];
+  const rooms = (): readonly string[] => sets().filter((name) => name.startsWith('room-for-clients-'));
+  const size = (name: string): number => rig.kernel.table('ip')?.sets.get(name)?.elements.size ?? NaN;
+  rig.commit(manyPorts(16));
+  await rig.sync();
+  t.same(rooms(), [], 'sixteen frontends fill no more than sixteen maps');
+  connect(rig, '10.0.0.9', '10.96.0.20:100', 2);
+  rig.commit(manyPorts(40));
+  await rig.sync();
+  t.same(await rig.difference(), []);
+  t.equal(rooms().length, 16);
+  t.equal(sets().filter((name) => name.startsWith('clients-10.96.0.20')).length, 40);
+  t.same(answers(rig, '10.0.0.9', '10.96.0.20:100'), ['10.0.1.2:8080'], 'a client from before keeps its endpoint');
+  // The ports 103, 119 and 135 share the fourth room.
+  connect(rig, '10.0.0.8', '10.96.0.20:119', 1);
+  t.equal(size('room-for-clients-10.96.0.20-tcp-103'), 1);
+  const [, room] = [...(rig.kernel.table('ip')?.sets ?? [])].find(([name]) => name === rooms()[3]) ?? [];
+  t.equal(room?.declaration.size, 65_535, 'the kernel bounds it');
+  for (let index = 1; index < 65_535; index++)
+    room?.elements.set(`${index}`, { key: `${index}`, keyEnd: null, value: null, chain: null, comment: null });
+  for (const port of [119, 135]) connect(rig, '10.0.0.7', `10.96.0.20:${port}`, 1);
+  t.equal(size('clients-10.96.0.20-tcp-119'), 1, 'no client more');
+  t.equal(size('clients-10.96.0.20-tcp-135'), 0, 'and none at another port of the room');
+  t.equal(size('unremembered-clients'), 2, 'each is counted');
+  t.same(answers(rig, '10.0.0.8', '10.96.0.20:119'), ['10.0.1.1:8080'], 'a client with a place keeps its endpoint');
+  connect(rig, '10.0.0.7', '10.96.0.20:120', 2);
+  t.same(answers(rig, '10.0.0.7', '10.96.0.20:120'), ['10.0.1.2:8080'], 'the next port has another room');
+  rig.now += LINGER_MS;
+  await rig.sync();
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), [], 'a restart changes nothing');
+  rig.commit(manyPorts(16));
+  await rig.sync();
+  rig.now += LINGER_MS;
+  await rig.sync();
+  t.same(rooms(), [], 'rooms go with the ports');
+  t.same(answers(rig, '10.0.0.9', '10.96.0.20:100'), ['10.0.1.2:8080']);
 });
 
 t.test('IPv6 clients of one network are one client where that is configured, also live', async (t) => {

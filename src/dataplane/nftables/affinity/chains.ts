@@ -27,9 +27,9 @@ import {
   type SetDeclaration,
   type Statement,
 } from '../json.js';
-import { CHAIN, NFT_FAMILY, SET, clientsMap } from '../names.js';
-import { clientsMapOf } from '../schema.js';
-import { nameClientKey, parseClientKey, type ClientKeyName } from './key-names.js';
+import { CHAIN, NFT_FAMILY, SET, clientRoom, clientsMap } from '../names.js';
+import { clientRoomOf, clientsMapOf } from '../schema.js';
+import { nameClientKey, parseClientKey } from './key-names.js';
 import { localOf } from './local-endpoints.js';
 
 /** The chains of session affinity. The README of this folder draws them. */
@@ -85,28 +85,35 @@ interface KeysOfLists {
  * The chain that remembers a frontend's clients.
  *
  * @param keys those of its Service port; null when it remembers them alone.
+ * @param room where its clients need a place; null: a map has room of its own.
  */
-export function rememberChainOf(key: FrontendKey, seconds: number, keys: KeysOfLists | null): string {
-  const local = keys?.local ?? null;
-  const name = rememberName(seconds, nameClientKey(keys?.cluster ?? key));
-  return local === null ? name : `${name}-local-${nameClientKey(local.key)}`;
+export function rememberChainOf(
+  key: FrontendKey,
+  seconds: number,
+  keys: KeysOfLists | null,
+  room: FrontendKey | null,
+): string {
+  const { cluster = key, local = null } = keys ?? {};
+  return rememberName(seconds, room, local === null ? [cluster] : [cluster, local.key]);
 }
 
-function rememberName(seconds: number, key: ClientKeyName): string {
-  return `remember-clients-${seconds}-${key}`;
+function rememberName(seconds: number, room: FrontendKey | null, keys: readonly FrontendKey[]): string {
+  const name = `remember-clients-${seconds}-${keys.map(nameClientKey).join('-local-')}`;
+  return room === null ? name : `${name}-room-${nameClientKey(room)}`;
 }
 
 /** A chain of one Service port's own, by its name. */
 type AffinityChain =
   | { readonly does: 'find'; readonly key: FrontendKey }
-  | { readonly does: 'remember'; readonly key: FrontendKey; readonly seconds: number }
+  | ({ readonly does: 'remember'; readonly key: FrontendKey } & Remembering)
   /** Clients of two lists of endpoints, by the key of each. */
-  | {
-      readonly does: 'remember-both';
-      readonly cluster: FrontendKey;
-      readonly local: FrontendKey;
-      readonly seconds: number;
-    };
+  | ({ readonly does: 'remember-both'; readonly cluster: FrontendKey; readonly local: FrontendKey } & Remembering);
+
+interface Remembering {
+  readonly seconds: number;
+  /** As {@link FrontendPlan.clientRoom}. */
+  readonly room: FrontendKey | null;
+}
 
 const FIND = /^find-clients-(.+)$/;
 const REMEMBER = /^remember-clients-([1-9]\d*)-(.+)$/;
@@ -118,14 +125,16 @@ export function parseAffinityChain(name: string): AffinityChain | null {
     const key = parseClientKey(found);
     return key === null ? null : { does: 'find', key };
   }
-  const [, digits = '', keys = ''] = REMEMBER.exec(name) ?? [];
-  const [first = '', second, ...more] = keys.split('-local-');
-  if (more.length > 0) return null;
+  const [, digits = '', rest = ''] = REMEMBER.exec(name) ?? [];
+  const [keys = '', roomName, ...afterRoom] = rest.split('-room-');
+  const [first = '', second, ...afterSecond] = keys.split('-local-');
+  if (afterRoom.length + afterSecond.length > 0) return null;
   const [seconds, key] = [Number(digits), parseClientKey(first)];
-  if (key === null) return null;
-  if (second === undefined) return { does: 'remember', key, seconds };
+  const room = roomName === undefined ? null : parseClientKey(roomName);
+  if (key === null || (roomName !== undefined && room === null)) return null;
+  if (second === undefined) return { does: 'remember', key, seconds, room };
   const local = parseClientKey(second);
-  return local === null ? null : { does: 'remember-both', cluster: key, local, seconds };
+  return local === null ? null : { does: 'remember-both', cluster: key, local, seconds, room };
 }
 
 /** The timeout in the name of a chain that remembers clients; null for any other name. */
@@ -149,33 +158,36 @@ export function chainsOf(
     case 'find':
       return [findIn(parsed.key, node)];
     case 'remember':
-      return [rememberIn(parsed.key, parsed.seconds, node)];
+      return [rememberIn(parsed.key, parsed, node)];
     case 'remember-both': {
-      const { cluster, local, seconds } = parsed;
-      const both = [cluster, local].map((key) => rememberIn(key, seconds, node));
+      const { cluster, local, seconds, room } = parsed;
+      const both = [cluster, local].map((key) => rememberIn(key, parsed, node));
       const locals = `@${SET.stickyLocals}`;
-      const [ofCluster, ofLocal] = [cluster, local].map((key) => rememberName(seconds, nameClientKey(key)));
       const rules: readonly Rule[] = [
-        [differs(localOf(family, cluster), locals), jump(ofCluster ?? '')],
-        [match(localOf(family, local), locals), goto(ofLocal ?? '')],
+        [differs(localOf(family, cluster), locals), jump(rememberName(seconds, room, [cluster]))],
+        [match(localOf(family, local), locals), goto(rememberName(seconds, room, [local]))],
       ];
-      const name = `${ofCluster ?? ''}-local-${nameClientKey(local)}`;
-      return [...both, chain(name, rules)];
+      return [...both, chain(rememberName(seconds, room, [cluster, local]), rules)];
     }
   }
 }
 
-/** The names that {@link chainsOf} and {@link mapsOf} would give. */
+/** The names that {@link chainsOf} and {@link setsOf} would give. */
 export function objectsOf(parsed: AffinityChain, name: string): readonly string[] {
-  const keys = clientKeysOf(parsed).map(nameClientKey);
-  const maps = keys.map(clientsMap);
-  if (parsed.does !== 'remember-both') return [name, ...maps];
-  return [name, ...keys.map((key) => rememberName(parsed.seconds, key)), ...maps];
+  const keys = clientKeysOf(parsed);
+  const sets = keys.map((key) => clientsMap(nameClientKey(key)));
+  if (parsed.does === 'find') return [name, ...sets];
+  const { seconds, room } = parsed;
+  if (room !== null) sets.push(clientRoom(nameClientKey(room)));
+  if (parsed.does === 'remember') return [name, ...sets];
+  return [name, ...keys.map((key) => rememberName(seconds, room, [key])), ...sets];
 }
 
-/** The maps that a chain reads or writes. */
-export function mapsOf(parsed: AffinityChain, family: Family): readonly SetDeclaration[] {
-  return clientKeysOf(parsed).map((key) => clientsMapOf(family, nameClientKey(key)));
+/** The maps and sets that a chain reads or writes. */
+export function setsOf(parsed: AffinityChain, family: Family): readonly SetDeclaration[] {
+  const maps = clientKeysOf(parsed).map((key) => clientsMapOf(family, nameClientKey(key)));
+  if (parsed.does === 'find' || parsed.room === null) return maps;
+  return [...maps, clientRoomOf(family, nameClientKey(parsed.room))];
 }
 
 function findIn(
@@ -208,19 +220,22 @@ function forgetUnanswered(isProtocol: Statement, family: NftFamily, client: Expr
 
 /**
  * Notes the endpoint of a connection, which is its destination by now. If there is no room for the client, the rule ends
- * before it returns, and the next one counts the client.
+ * before it returns, and the next one counts the client. In a room a client has a place for each frontend that it uses, as
+ * each may have a map of its own.
  */
 function rememberIn(
   key: FrontendKey,
-  seconds: number,
+  { seconds, room }: Remembering,
   { family, clientPrefix }: Pick<NodePlan, 'family' | 'clientPrefix'>,
 ): Chain {
   const of = NFT_FAMILY[family];
   const client = clientOf(original(`${of} saddr`), family, clientPrefix);
   const endpoint = concat(address(of, 'daddr'), dport);
-  const name = nameClientKey(key);
-  return chain(rememberName(seconds, name), [
-    [updateMap(clientsMap(name), lasting(client, seconds), endpoint), back],
+  const asked = [original(`${of} daddr`), meta('l4proto'), original('proto-dst')];
+  const place =
+    room === null ? [] : [update(clientRoom(nameClientKey(room)), lasting(concat(client, ...asked), seconds))];
+  return chain(rememberName(seconds, room, [key]), [
+    [...place, updateMap(clientsMap(nameClientKey(key)), lasting(client, seconds), endpoint), back],
     [goto(CHAIN.noRoomForClient)],
   ]);
 }
