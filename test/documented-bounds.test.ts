@@ -10,7 +10,7 @@ import {
   ADDRESS_HANDSHAKES_PER_SECOND,
   HANDSHAKES_AT_ONCE,
   HANDSHAKES_PER_SECOND,
-} from '../packages/secured/src/access-control.js';
+} from '../packages/secured/src/handshakes.js';
 import { MAX_REFUSAL_BYTES, MAX_WARNING_BYTES, MAX_WARNINGS } from '../packages/webhook/src/judge.js';
 import { BODY_DEADLINE_MS, MAX_BODY_BYTES, MAX_PENDING_BYTES } from '../packages/webhook/src/pages.js';
 import { MAX_MESSAGE_BYTES } from '../src/base/outside-text.js';
@@ -42,7 +42,7 @@ type Bounds = Readonly<Record<string, readonly number[]>>;
 
 const HANDSHAKES: Bounds = {
   'TLS handshakes': [HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE],
-  'TLS handshakes of one address': [ADDRESS_HANDSHAKES_PER_SECOND, ADDRESS_HANDSHAKES_AT_ONCE],
+  'TLS handshakes of one client': [ADDRESS_HANDSHAKES_PER_SECOND, ADDRESS_HANDSHAKES_AT_ONCE],
   events: EVENTS,
   'waiting events': [QUEUED],
 };

@@ -1,6 +1,7 @@
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { clientOf } from '../base/client-network.js';
 
 /** A request's head, and the whole of it, must have come after so long. In milliseconds. */
 export const SERVER_TIMEOUTS = {
@@ -12,10 +13,20 @@ export const SERVER_TIMEOUTS = {
 /** How many requests of one connection may wait for their answers, or have answers that are not read. */
 const MAX_UNANSWERED = 4;
 
+/** Of the connections, one client has no more than a fair share: one part of so many. */
+const SHARES = 8;
+
+/** Whether a request was answered with what it asked for. */
+export function isSuccess({ statusCode }: Pick<ServerResponse, 'statusCode'>): boolean {
+  return statusCode < 400;
+}
+
 /**
- * Caps the connections of one server, or of several together. At the cap a new one takes the place of the one that has been without a request for the
- * longest time among those of the address that has the most, then of one that does not read its answer, or does not send the rest of its request: neither idle nor slow clients can keep others
- * out. A connection ends that sends request after request without reading: Node would make all their answers and keep them.
+ * Caps the connections of one server, or of several together. At the cap a new one takes the place of one without a request: of the client that has the most
+ * if that is more than its share, else of one that was never answered with success. Loopback counts as answered. So neither one client nor many take the
+ * places of those that are served. Of several, it is the one that has been without a request for the longest time. If all have requests, one goes that does
+ * not read its answer, or does not send the rest of its request. A connection ends that sends request after request without reading: Node would make all
+ * their answers and keep them.
  */
 export class ConnectionLimit {
   /** Without a request, the longest first. */
@@ -24,6 +35,10 @@ export class ConnectionLimit {
   private readonly busy = new Map<Socket, Set<ServerResponse>>();
   /** The connections that carry TLS, by what their requests come from. */
   private readonly carriers = new WeakMap<Socket, Socket>();
+  /** By connection; an address is unknown once it is closed. */
+  private readonly clients = new WeakMap<Socket, string>();
+  /** Connections whose client was served. */
+  private readonly served = new WeakSet<Socket>();
 
   constructor(private readonly limit: number) {}
 
@@ -37,6 +52,9 @@ export class ConnectionLimit {
         return;
       }
       this.idle.add(socket);
+      const { key, isLoopback } = clientOf(socket.remoteAddress);
+      this.clients.set(socket, key);
+      if (isLoopback) this.served.add(socket);
       socket.once('close', () => {
         this.idle.delete(socket);
         this.busy.delete(socket);
@@ -63,6 +81,7 @@ export class ConnectionLimit {
     this.idle.delete(socket);
     this.busy.set(socket, unanswered.add(response));
     response.once('close', () => {
+      if (isSuccess(response)) this.served.add(socket);
       unanswered.delete(response);
       if (unanswered.size > 0) return;
       this.busy.delete(socket);
@@ -71,18 +90,21 @@ export class ConnectionLimit {
     return true;
   }
 
-  /** Of the address that has the most connections the one that has been without a request for the longest time: one client makes room for itself. */
-  private idleOfTheMost(): Socket | undefined {
+  /** The connection without a request that goes first. */
+  private idleVictim(): Socket | undefined {
     const counts = new Map<string, number>();
-    const count = ({ remoteAddress = '' }: Socket): number => counts.get(remoteAddress) ?? 0;
-    for (const socket of [...this.idle, ...this.busy.keys()]) counts.set(socket.remoteAddress ?? '', count(socket) + 1);
+    const count = (socket: Socket): number => counts.get(this.clients.get(socket) ?? '') ?? 0;
+    for (const socket of [...this.idle, ...this.busy.keys()])
+      counts.set(this.clients.get(socket) ?? '', count(socket) + 1);
+    const rank = (socket: Socket): number =>
+      count(socket) + (count(socket) > this.limit / SHARES ? 2 : this.served.has(socket) ? 0 : 1) * this.limit;
     let found: Socket | undefined;
-    for (const socket of this.idle) if (found === undefined || count(socket) > count(found)) found = socket;
+    for (const socket of this.idle) if (found === undefined || rank(socket) > rank(found)) found = socket;
     return found;
   }
 
   private makeRoom(): boolean {
-    const idle = this.idleOfTheMost();
+    const idle = this.idleVictim();
     const isSlow = ([response]: ReadonlySet<ServerResponse>): boolean =>
       response !== undefined && (response.writableEnded || !response.req.complete);
     const victim = idle ?? [...this.busy].find(([, unanswered]) => isSlow(unanswered))?.[0];

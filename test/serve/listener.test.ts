@@ -1,5 +1,6 @@
-import { once } from 'node:events';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, Socket, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
 import { ConnectionLimit } from '../../src/serve/connection-limit.js';
@@ -94,6 +95,48 @@ t.test('a client with many connections loses its own first, not those of another
   await gone;
   t.equal(kept.resume().destroyed, false);
   t.equal(many[1]!.destroyed, false);
+});
+
+/** A limit of sixteen connections, and how to open one from an address. */
+function limited(): { open: (remoteAddress: string) => Socket; answer: (socket: Socket, statusCode: number) => void } {
+  const server = createServer().removeAllListeners('connection');
+  new ConnectionLimit(16).serve(server, () => undefined);
+  return {
+    open: (remoteAddress) => {
+      const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress });
+      // As the system does: the address of a closed connection is unknown.
+      socket.destroy = () => Object.defineProperty(socket, 'destroyed', { value: true });
+      server.emit('connection', socket);
+      return socket;
+    },
+    answer: (socket, statusCode) => {
+      const response = Object.assign(new EventEmitter(), { statusCode });
+      server.emit('request', { socket }, response);
+      response.emit('close');
+    },
+  };
+}
+
+t.test('many addresses evict neither loopback nor connections that were served', (t) => {
+  const { open, answer } = limited();
+  const [served, refused, near] = [open('192.0.2.1'), open('192.0.2.2'), open('127.0.0.1')];
+  answer(served, 200);
+  answer(refused, 401);
+  for (let index = 0; index < 100; index++) open(`198.18.0.${index}`);
+  t.same([served.destroyed, refused.destroyed, near.destroyed], [false, true, false]);
+  t.end();
+});
+
+t.test('connections that were served make room when one client has more than its share', (t) => {
+  for (const address of [() => '127.0.0.1', (index: number) => `2001:db8::${index + 1}`]) {
+    const { open, answer } = limited();
+    const other = open('192.0.2.1');
+    const many = Array.from({ length: 15 }, (_, index) => open(address(index)));
+    for (const socket of many) answer(socket, 200);
+    open('192.0.2.2');
+    t.same([other.destroyed, many.filter(({ destroyed }) => destroyed).length], [false, 1], address(0));
+  }
+  t.end();
 });
 
 t.test('a client that does not read its answer is closed, one that waits for it is not', async (t) => {

@@ -9,6 +9,7 @@ import type { AuditConfig } from '../../../src/config/audit.js';
 import type { SecuredConfig } from '../../../src/config/secured.js';
 import { withRegularExpressions } from '../../../src/config/tables/regular-expression.js';
 import type { AccessControl, Pages } from '../../../src/serve/access-control.js';
+import { isSuccess } from '../../../src/serve/connection-limit.js';
 import { FileText } from '../../../src/base/file-text.js';
 import { RotatedFile } from '../../../src/observe/rotated-file.js';
 import { Audit } from './audit.js';
@@ -20,22 +21,15 @@ import { readAuthorizationFile } from './authorization-file.js';
 import { Certificates, type CertificatesOptions } from './certificates.js';
 import { Followed } from './followed.js';
 import { Gate } from './gate.js';
+import { Handshakes } from './handshakes.js';
 import { JwtAuthenticators } from './jwt.js';
 import { Reviews, type ReviewsOptions } from './reviews.js';
-import { TokenBucket } from '../../../src/base/token-bucket.js';
-import { TokenBuckets } from '../../../src/base/token-buckets.js';
 import { TokenReviews } from './token-reviews.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
 /** How often files are looked at. */
 const CHECK_MS = 5000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** New connections, each of which costs about a millisecond of the thread that also follows the cluster. */
-export const HANDSHAKES_PER_SECOND = 50;
-export const HANDSHAKES_AT_ONCE = 200;
-/** The limit of one address, so that one client does not use up what others need. */
-export const ADDRESS_HANDSHAKES_PER_SECOND = 10;
-export const ADDRESS_HANDSHAKES_AT_ONCE = 50;
 
 /** What follows a file. */
 type Following = Pick<Followed<unknown>, 'open' | 'check' | 'close'>;
@@ -196,16 +190,12 @@ interface OpenedParts extends SecuredAccessParts {
 class SecuredAccessControl implements AccessControl {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
   private readonly connections = new Set<TLSSocket>();
-  private readonly handshakes: TokenBucket;
-  private readonly handshakesOf: TokenBuckets;
+  private readonly handshakes: Handshakes;
   private cancelCheck: () => void = () => undefined;
   private closed = false;
 
   constructor(private readonly parts: OpenedParts) {
-    const { clock } = parts;
-    this.handshakes = new TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE, () => clock.now());
-    const ofAddress = [ADDRESS_HANDSHAKES_PER_SECOND, ADDRESS_HANDSHAKES_AT_ONCE] as const;
-    this.handshakesOf = new TokenBuckets(() => new TokenBucket(...ofAddress, () => clock.now()));
+    this.handshakes = new Handshakes(parts.clock);
     this.checkLater();
   }
 
@@ -225,8 +215,7 @@ class SecuredAccessControl implements AccessControl {
       },
     });
     server.on('connection', (socket: Socket) => {
-      const isAllowed = this.handshakesOf.take(socket.remoteAddress ?? '') && this.handshakes.take();
-      if (!isAllowed) socket.destroy();
+      if (!this.handshakes.take(socket.remoteAddress)) socket.destroy();
     });
     server.on('secureConnection', (socket) => {
       this.connections.add(socket);
@@ -238,6 +227,10 @@ class SecuredAccessControl implements AccessControl {
   }
 
   admit(request: IncomingMessage, response: ServerResponse, pages: Pages): void {
+    const { remoteAddress } = request.socket;
+    response.once('finish', () => {
+      if (isSuccess(response)) this.handshakes.admit(remoteAddress);
+    });
     void this.parts.gate.admit(request, response, pages);
   }
 

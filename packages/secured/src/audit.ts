@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { clientOf } from '../../../src/base/client-network.js';
 import { messageOf } from '../../../src/base/error-message.js';
-import { addressBytes, familyOf, parseAddress } from '../../../src/base/ip.js';
+import { parseAddress } from '../../../src/base/ip.js';
 import { cutText } from '../../../src/base/outside-text.js';
 import { formatMicroTime } from '../../../src/base/timestamp.js';
 import type { AuditMode } from '../../../src/config/audit.js';
@@ -190,13 +191,11 @@ class Exchange implements AuditedExchange {
     });
   }
 
-  /** The client that shares the room for Events with others: a known user, or else an address; for IPv6 the network of 64 bits that one host may own. */
+  /** The client that shares the room for Events with others: a known user, or else an address or network. */
   get #client(): string {
     const user = this.#user;
     if (user !== null && !user.groups.includes('system:unauthenticated')) return `user ${user.name}`;
-    const from = parseAddress(this.#from ?? '');
-    if (from === null || familyOf(from) === 'IPv4') return `address ${this.#from ?? ''}`;
-    return `network ${Buffer.from(addressBytes(from)).toString('hex', 0, 8)}`;
+    return clientOf(this.#from).key;
   }
 
   get #uri(): string {

@@ -1,3 +1,4 @@
+import { clientOf } from '../../../src/base/client-network.js';
 import type { IncomingMessage } from 'node:http';
 import { PASSED_TOKEN_HEADER } from '../../../src/base/passed-token.js';
 import type { AuthenticationConfig } from '../../../src/config/secured.js';
@@ -51,7 +52,7 @@ export class Authentication {
     if (token === null) return UNAUTHENTICATED;
     const identity = (await file?.current.tokens.identify(token)) ?? UNAUTHENTICATED;
     if (identity.type !== 'unauthenticated') return identity;
-    if (tokens !== null) return tokens.identify(token, socket.remoteAddress ?? '');
+    if (tokens !== null) return tokens.identify(token, clientOf(socket.remoteAddress).key);
     return file === null ? UNAUTHENTICATED : { type: 'refused', why: 'the bearer token is of no configured issuer' };
   }
 

@@ -43,7 +43,7 @@ export class TokenReviews {
     });
   }
 
-  /** @param from the address that it comes from. */
+  /** @param from the client that it comes from: an address or network. */
   async identify(token: string, from: string): Promise<Identity> {
     const key = createHmac('sha256', this.secret).update(token).digest('base64');
     const { identity } = await this.remembered.get(key, async () => {
