@@ -1,4 +1,3 @@
-import { isLoopback } from '../base/ip.js';
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { IPAddress } from '../base/ip.js';
@@ -75,7 +74,7 @@ export class Listeners {
       clock,
       log,
       metrics,
-      checksHost: () => this.loaded.config.secured === null && isLoopback(this.loaded.config.metrics.address),
+      checksHost: () => this.loaded.config.secured === null,
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
       page: (request, response) => parts.page.answerNetwork(this.loaded.config, request, response),

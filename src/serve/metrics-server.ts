@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
+import { clientOf } from '../base/client-network.js';
 import { parseAddress } from '../base/ip.js';
 import { API_GROUP } from '../config/document.js';
 import type { FlagSetting } from '../config/flags.js';
@@ -17,7 +18,7 @@ export interface MetricsServerOptions extends HttpEndpointOptions, ConfiguredPag
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
   /** Answers what is below /ui. */
   readonly page: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** Whether a request has to name this machine by an address or as localhost; asked at each request. Absent: none has to. */
+  /** Whether a request that comes over loopback has to name an address or localhost; asked at each request. Absent: none has to. */
   readonly checksHost?: () => boolean;
   /** The effective document as it would be written to a file; asked at each request. */
   readonly configuration: () => unknown;
@@ -52,7 +53,7 @@ export class MetricsServer extends HttpEndpoint {
 
   /** As {@link Pages}. */
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-    if (this.served.checksHost?.() === true && !isAddressedDirectly(request.headers.host)) {
+    if (this.served.checksHost?.() === true && isOverLoopback(request) && !isAddressedDirectly(request.headers.host)) {
       answerText(response, 421, 'use an IP address or localhost\n');
       return null;
     }
@@ -79,6 +80,11 @@ export class MetricsServer extends HttpEndpoint {
       return error;
     }
   }
+}
+
+/** Whatever address is listened on: `0.0.0.0` has loopback in it, and a forwarded port of a pod arrives there. */
+function isOverLoopback({ socket }: IncomingMessage): boolean {
+  return clientOf(socket.localAddress).isLoopback;
 }
 
 /**

@@ -1,3 +1,5 @@
+// needs: curl
+import { networkInterfaces } from 'node:os';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
 import { gateStates } from '../../src/config/gates.js';
@@ -12,6 +14,7 @@ import { boundPort, listen, shut } from '../../src/serve/listener.js';
 import { Listeners } from '../../src/serve/listeners.js';
 import { servesPage } from '../../src/serve/page.js';
 import { fromFile } from '../config/load-from.js';
+import { curl } from '../support/curl.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -169,4 +172,29 @@ t.test('a listener that waits for its address waits for a changed one instead', 
   await shut(server);
   await clock.advance(20_000);
   t.equal(await ask(taken, '/livez'), null);
+});
+
+t.test('a request over loopback has to name an address, whatever address metrics are bound to', async (t) => {
+  const status = async (host: string, port: number, ...more: readonly string[]): Promise<number> =>
+    (await curl(`${more.length > 0 ? 'https' : 'http'}://${host}:${port}/proxyMode`, ...more, '-H', 'Host: a.example'))
+      .status;
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .find((each) => each?.internal === false && each.family === 'IPv4')?.address;
+  for (const address of ['0.0.0.0', '[::]', '127.0.0.1']) {
+    const port = await freePort();
+    const { listeners } = world(t, await configuration(`127.0.0.1:${await freePort()}`, `"${address}:${port}"`));
+    await listeners.start();
+    t.equal(await status('127.0.0.1', port), 421, address);
+    t.equal(await ask(port, '/proxyMode'), 200, address);
+    if (address === '127.0.0.1') continue;
+    t.equal(await status('127.0.0.9', port), 421, address);
+    if (outside === undefined) t.comment('this machine has no address beside loopback');
+    else t.equal(await status(outside, port), 200, `${outside} is for the network, which may use names`);
+  }
+  const port = await freePort();
+  const tls = ['--metrics-tls', `--cert-dir=${t.testdir()}`];
+  const { listeners } = world(t, fromFile(`metricsBindAddress: 127.0.0.1:${port}\n`, tls));
+  await listeners.start();
+  t.equal(await status('127.0.0.1', port, '--insecure'), 200, 'over TLS the certificate names this machine');
 });
