@@ -3,8 +3,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { ControlPlane } from '../support/lab/control-plane.js';
-import { eventually, Lab, type Answer } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab, type Answer } from '../support/lab/lab.js';
 import { dualStack } from '../support/lab/packet-table.js';
+import { ADDRESSES } from '../support/lab/topology.js';
 import { Proxy } from '../support/lab/proxy.js';
 
 const PODS = ['pod-a', 'remote-a'] as const;
@@ -51,16 +52,19 @@ t.test('loopback is never open to the network, and serves node ports once rules 
   await eventually('a node port on loopback', async () => (await isServed()) || null);
   t.equal(await routed(), '1');
   t.match(await intrusion(300), { error: 'timeout' }, 'guarded');
-  const toNodePort = { ...intruder, to: '127.0.0.1:30001' };
-  t.match(await lab.request({ ...toNodePort, timeoutMs: 300 }), { error: 'timeout' }, 'node ports from the link');
   await lab.removeAddress('pod-b', 'lo', '127.0.0.1/8');
   await lab.sysctl('pod-b', ROUTE, '1');
   await lab.addRoute('pod-b', '127.0.0.1/32', '10.244.1.1');
-  t.match(
-    await lab.request({ from: 'pod-b', to: '127.0.0.1:30001', source: '10.244.1.11', timeoutMs: 300 }),
-    { error: 'timeout' },
-    'node ports from a pod',
-  );
+  const isolated = async (): Promise<void> => {
+    for (const to of ['127.0.0.1:8080', '127.0.0.1:30001'])
+      for (const forged of [intruder, { from: 'pod-b', source: '10.244.1.11' }])
+        t.match(
+          await lab.request({ ...forged, to, timeoutMs: 300 }),
+          { error: 'timeout' },
+          `${to} from ${forged.from} is guarded`,
+        );
+  };
+  await isolated();
 
   const { pid } = proxy;
   const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;
@@ -82,4 +86,20 @@ t.test('loopback is never open to the network, and serves node ports once rules 
     'not while it is opened or closed either',
   );
   t.equal(proxy.pid, pid, 'the same process all the time');
+
+  // Node ports on loopback alone.
+  await writeFile(proxy.configFile, JSON.stringify({ ...file, nodePortAddresses: ['127.0.0.0/8'] }));
+  await eventually('a node port on loopback', async () => (await isServed()) || null);
+  await proxy.consistent();
+  await isolated();
+  const elsewhere = endpoint(ADDRESSES.node.IPv4, 30001);
+  t.match(
+    await lab.request({ from: 'node', to: elsewhere, timeoutMs: 1000 }),
+    { error: 'refused' },
+    'no other address',
+  );
+  await proxy.restart();
+  t.ok(await isServed());
+  t.equal(await routed(), '1');
+  await isolated();
 });
