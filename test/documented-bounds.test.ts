@@ -76,6 +76,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'memory of incomplete reviews': [MAX_PENDING_BYTES / MIB],
     connections: [LISTENER_CONNECTIONS],
     'frontends of a Service in one family': [frontends],
+    'source ranges of a Service, summed over its load balancer frontends': [entries],
     'entries of `ports`, `externalIPs`, `loadBalancerSourceRanges`, `ingress`': [frontends],
     'text of a rejection': [MAX_REFUSAL_BYTES],
     'warnings in an answer': [MAX_WARNINGS, MAX_WARNING_BYTES],

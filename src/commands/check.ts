@@ -1,6 +1,7 @@
 import { bool, text } from '../config/flag.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
 import type { CommandSpec } from './command.js';
+import { SERVICE_LIMIT_FLAGS } from './service-limits.js';
 
 export const CHECK: CommandSpec = {
   name: 'check',
@@ -42,6 +43,7 @@ export const CHECK: CommandSpec = {
       'duration',
       'longest time for an endpoint change to reach all nodes, such as 5s: batch and sync periods that add up to more are errors',
     ),
+    ...SERVICE_LIMIT_FLAGS,
   ],
   proxyFlags: null,
   exits: { 0: 'no errors', 1: 'errors', 2: 'something could not be read' },

@@ -1,7 +1,7 @@
 import { DEFAULT_EVENT_RATES } from '../config/event-rates.js';
-import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
 import { bool, text } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
+import { SERVICE_LIMIT_FLAGS } from './service-limits.js';
 
 export const WEBHOOK: CommandSpec = {
   name: 'webhook',
@@ -24,12 +24,7 @@ export const WEBHOOK: CommandSpec = {
     text('listen', 'IP:port', 'address of /validate, over TLS', '0.0.0.0:9443'),
     text('health-listen', 'IP:port', 'address of /livez and /readyz, over plain HTTP', '0.0.0.0:8081'),
     text('service-cluster-ip-range', 'CIDRs', 'CIDRs of Services, comma-separated, in addition to ServiceCIDR objects'),
-    text(
-      'service-frontends-max',
-      'int',
-      'maximum frontends (ports × addresses) of one Service',
-      String(DEFAULT_SERVICE_LIMITS.frontends),
-    ),
+    ...SERVICE_LIMIT_FLAGS,
     text(
       'event-qps',
       'number',

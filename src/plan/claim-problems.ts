@@ -106,8 +106,8 @@ function frontendProblem(family: Family, service: ServiceRow, { frontends }: Ser
   return { rule: 'frontends', path: 'spec.ports', value: String(service.ports.length), problem, standing: 'denied' };
 }
 
-/** The parts of it that no node programs, with any number of endpoints. */
-function limitProblems({ family, limitations }: ServicePlan): readonly ClaimProblem[] {
+/** The parts of it that no node programs, with the endpoints that it was planned with. */
+export function limitProblems({ family, limitations }: ServicePlan): readonly ClaimProblem[] {
   return limitations
     .filter(({ cause }) => cause === 'limit')
     .map(({ text }) => ({ rule: 'frontends', path: 'spec.ports', value: family, problem: text, standing: 'denied' }));

@@ -1,6 +1,7 @@
 import { parseKernelRelease } from '../../../src/base/kernel-release.js';
 import { CHECK } from '../../../src/commands/check.js';
 import { parseGiven } from '../../../src/commands/given.js';
+import { readServiceLimits } from '../../../src/commands/service-limits.js';
 import { durationMilliseconds, parseDuration } from '../../../src/config/duration.js';
 import type { Demands } from './agreement.js';
 import { OUTPUTS, type OutputFormat } from './print.js';
@@ -34,7 +35,9 @@ export function parseOptions(argv: readonly string[]): Options | string {
   if (typeof demands === 'string') return demands;
   if (kubeconfig !== '' && !cluster) return '--kubeconfig needs --cluster beside it';
   if (files.length === 0 && !cluster && !help) return 'check needs a file, or --cluster';
-  return { files, cluster, kubeconfig, output, strict, release, help, ...demands };
+  const { limits, problems } = readServiceLimits(given);
+  if (problems.length > 0) return problems.join('\n');
+  return { files, cluster, kubeconfig, output, strict, release, help, limits, ...demands };
 }
 
 function parseRelease(version: string): number | string {
@@ -44,7 +47,7 @@ function parseRelease(version: string): number | string {
     : Number(minor);
 }
 
-function parseDemands(kernelText: string | null, sloText: string | null): Demands | string {
+function parseDemands(kernelText: string | null, sloText: string | null): Omit<Demands, 'limits'> | string {
   const kernel = kernelText === null ? null : parseKernelRelease(kernelText);
   if (kernelText !== null && kernel === null)
     return `--kernel: ${JSON.stringify(kernelText)}: must be a version such as 5.10`;

@@ -36,6 +36,40 @@ t.test('check exits 0 without findings, 1 with errors, 2 if a file cannot be rea
   t.notMatch(stderr, 'S3cr3t');
 });
 
+t.test('check judges Services by the limits of the proxies', async (t) => {
+  const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 80 + index }));
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports },
+  };
+  const slice = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: 'web-1', namespace: 'default', labels: { 'kubernetes.io/service-name': 'web' } },
+    addressType: 'IPv4',
+    ports,
+    endpoints: ['10.0.0.1', '10.0.0.2'].map((address) => ({ addresses: [address] })),
+  };
+  const files = { service: JSON.stringify(service), slice: JSON.stringify(slice), c: HEADER };
+  const findings = async (...argv: readonly string[]): Promise<unknown> => {
+    const { stdout } = await run([...argv, 'service', '-o', 'json'], files);
+    return (JSON.parse(stdout) as { readonly findings: readonly object[] }).findings;
+  };
+  const found = { severity: 'error', rule: 'frontends', path: 'Service[default/web].spec.ports' };
+  t.same(await findings('slice'), []);
+  t.match(await findings('--service-frontends-max=10'), [{ ...found, problem: /make 11 frontends .* at most 10$/ }]);
+  t.same(await findings('--service-frontends-max=11'), []);
+  t.match(await findings('slice', '--service-entries-max=21'), [{ ...found, problem: /^1 of 11 frontends/ }]);
+  t.same(await findings('slice', '--service-entries-max=22'), []);
+  t.same(await findings('--service-entries-max=21'), [], 'without its endpoints');
+  t.match(await run(['service', '--service-entries-max=0'], files), {
+    status: 2,
+    stderr: /^--service-entries-max: Invalid value: "0": must be a number greater than 0/,
+  });
+});
+
 t.test('check reports a file without a document', async (t) => {
   const reported = async (text: string): Promise<string> => (await run(['f'], { f: text })).stdout;
   t.match(await reported('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');

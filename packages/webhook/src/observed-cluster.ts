@@ -27,9 +27,9 @@ export class ObservedCluster {
   constructor(
     serviceRanges: readonly IPPrefix[],
     private readonly log: Log,
-    maxFrontends = DEFAULT_SERVICE_LIMITS.frontends,
+    limits = DEFAULT_SERVICE_LIMITS,
   ) {
-    this.planned = new PlannedCluster(serviceRanges, { ...DEFAULT_SERVICE_LIMITS, frontends: maxFrontends });
+    this.planned = new PlannedCluster(serviceRanges, limits);
     this.store.onChange(() => {
       this.isBehind = true;
     });

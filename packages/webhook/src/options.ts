@@ -1,5 +1,7 @@
 import { parsePrefix, type IPPrefix } from '../../../src/base/ip.js';
+import type { ServiceLimits } from '../../../src/base/service-limits.js';
 import { parseGiven } from '../../../src/commands/given.js';
+import { readServiceLimits } from '../../../src/commands/service-limits.js';
 import { WEBHOOK } from '../../../src/commands/webhook.js';
 import { invalid } from '../../../src/config/errors.js';
 import { eventRateProblems, type EventRates } from '../../../src/config/event-rates.js';
@@ -20,8 +22,8 @@ export interface WebhookOptions {
   readonly policyFile: string | null;
   /** Ranges of Services, beside those of ServiceCIDRs. */
   readonly serviceRanges: readonly IPPrefix[];
-  /** As the proxies' flag has it. */
-  readonly maxFrontends: number;
+  /** As the proxies' flags have them. */
+  readonly limits: ServiceLimits;
   readonly events: EventRates;
   readonly verbosity: number;
   readonly logFormat: 'text' | 'json';
@@ -51,9 +53,8 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
   const events = { qps, burst, limitFile: text('event-rate-limit-config') || null };
   problems.push(...eventRateProblems(events));
   const serviceRanges = ranges(text('service-cluster-ip-range'), problems);
-  const maxText = text('service-frontends-max');
-  if (!/^[1-9]\d{0,8}$/.test(maxText))
-    problems.push(invalid('--service-frontends-max', maxText, 'must be a number greater than 0'));
+  const { limits, problems: ofLimits } = readServiceLimits(given);
+  problems.push(...ofLimits);
   if (problems.length > 0 || listen === null || health === null) return problems;
   return {
     listen,
@@ -61,7 +62,7 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
     serviceRanges,
     events,
     kubeconfig: text('kubeconfig'),
-    maxFrontends: Number(maxText),
+    limits,
     pair: { certificateFile: text('tls-cert-file'), keyFile: text('tls-private-key-file') },
     clientCaFile: text('client-ca-file') || null,
     policyFile: text('policy') || null,

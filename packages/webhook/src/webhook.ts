@@ -44,7 +44,7 @@ export class Webhook {
 
   constructor(private readonly parts: WebhookParts) {
     const { options, clock, log, onFatal } = parts;
-    this.cluster = new ObservedCluster(options.serviceRanges, log, options.maxFrontends);
+    this.cluster = new ObservedCluster(options.serviceRanges, log, options.limits);
     this.policy = options.policyFile === null ? null : followPolicy(options.policyFile, log);
     this.pages = new ReviewPages({ judge: (request) => this.judge(request), clock, log });
     const endpoint = { clock, log, onFatal };

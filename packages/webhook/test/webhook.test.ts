@@ -125,6 +125,26 @@ t.test('the webhook answers every review, and is ready once it judges them', asy
   t.equal(log.lines.filter((line) => line === 'info 0 refused').length, 3);
 });
 
+t.test('the webhook judges by the limits of the proxies', async (t) => {
+  const ranges = (...loadBalancerSourceRanges: readonly string[]): ApiObject => ({
+    ...loadBalancer('203.0.113.9', '203.0.113.10'),
+    spec: { loadBalancerSourceRanges },
+  });
+  for (const [flag, object, message] of [
+    ['--service-frontends-max=2', external('198.18.0.7'), /make 3 frontends over IPv4, .* at most 2$/],
+    ['--service-entries-max=3', ranges('192.0.2.0/24', '198.51.100.0/24'), /frontends .* are left out/],
+  ] as const)
+    for (const [given, status] of [
+      [[], undefined],
+      [[flag], { message }],
+    ] as const) {
+      const made = await world(t, issue(), given);
+      listed(made);
+      const answer = await new Client(t, authority, made.port).review(recorded('create', { object }));
+      t.match(answer, { allowed: status === undefined, status }, `${flag} ${given.length}`);
+    }
+});
+
 t.test('bad requests get status and reason, and the webhook goes on', async (t) => {
   const made = await world(t, issue());
   listed(made);
@@ -391,7 +411,14 @@ t.test('the webhook judges many reviews in a large cluster', async (t) => {
 t.test('wrong command lines and unreadable files of the webhook are reported', async (t) => {
   t.same(parseOptions(['--help']), null);
   t.match(
-    parseOptions(['x', '--listen=no', '--service-cluster-ip-range=10.0.0.0/33', '--v=x', '--logging-format=xml']),
+    parseOptions([
+      'x',
+      '--listen=no',
+      '--service-cluster-ip-range=10.0.0.0/33',
+      '--v=x',
+      '--logging-format=xml',
+      '--service-entries-max=0',
+    ]),
     [
       /^"x": webhook takes flags alone$/,
       /^--listen: Invalid value: "no": must be IP:port/,
@@ -401,6 +428,7 @@ t.test('wrong command lines and unreadable files of the webhook are reported', a
       /^--v: Invalid value: "x"/,
       /^--logging-format: Invalid value: "xml"/,
       /^--service-cluster-ip-range: Invalid value: "10\.0\.0\.0\/33"/,
+      /^--service-entries-max: Invalid value: "0": must be a number greater than 0/,
     ],
   );
   t.match(parseOptions(['--tls-cert-file=a', '--tls-private-key-file=b', '--client-ca-file=c', '--anonymous-auth']), [
