@@ -111,7 +111,7 @@ const SIZES = underEmulation([3, 20, 1], usually([2, 5, 17, 20, 8, 1], [2, 3, 5,
 t.test('Services grow and shrink through the size classes under traffic', async (t) => {
   const lab = await manyEndpoints(t);
   const passage = await Passage.watch(lab, [30001]);
-  for (const affinitySeconds of [undefined, 3600]) {
+  for (const affinitySeconds of usually([3600], [undefined, 3600])) {
     await t.test(affinitySeconds === undefined ? 'plain' : 'with affinity', async (t) => {
       const proxy = await Proxy.start(t, lab, { objects: sized(1, 0, affinitySeconds) });
       await passage.counted();

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { inFull } from '../../support/extent.js';
 import type { IpvsConfig } from '../../../src/config/config.js';
 import { renderTables } from '../../../src/dataplane/ipvs/render.js';
 import { loadAddon } from '../../../src/native/load.js';
@@ -71,37 +72,41 @@ t.test('the first sync sends each object once; a second sync and a restart send 
   t.same(await rig.during(() => rig.sync()), []);
 });
 
-t.test('250,000 endpoints are sent once, a restart sends nothing, and a change one or two messages', async (t) => {
-  const rig = new Rig();
-  const rows = Array.from({ length: 5000 }, (_, index) => [web(index), endpoints(index, several(index, 50))]);
-  rig.commit([...NODE_ROWS, ...rows.flat()]);
-  const sent = (await rig.during(() => rig.sync())).filter((line) => !line.startsWith('rule '));
-  t.equal(new Set(sent).size, sent.length, 'nothing twice');
-  t.equal(sent.filter((line) => line.startsWith('ipvsadm -a ')).length, 250_000);
-  const text = await renderTables(loadAddon(), [rig.table], SETTINGS, {
-    iptablesFlavor: 'nft',
-    serviceTelemetry: null,
-  });
-  t.equal(text.split('\nipvsadm -a ').length, 250_001, 'and all can be printed');
-  rig.restart();
-  t.same(await rig.during(() => rig.sync()), []);
+t.test(
+  '250,000 endpoints are sent once, a restart sends nothing, and a change one or two messages',
+  inFull,
+  async (t) => {
+    const rig = new Rig();
+    const rows = Array.from({ length: 5000 }, (_, index) => [web(index), endpoints(index, several(index, 50))]);
+    rig.commit([...NODE_ROWS, ...rows.flat()]);
+    const sent = (await rig.during(() => rig.sync())).filter((line) => !line.startsWith('rule '));
+    t.equal(new Set(sent).size, sent.length, 'nothing twice');
+    t.equal(sent.filter((line) => line.startsWith('ipvsadm -a ')).length, 250_000);
+    const text = await renderTables(loadAddon(), [rig.table], SETTINGS, {
+      iptablesFlavor: 'nft',
+      serviceTelemetry: null,
+    });
+    t.equal(text.split('\nipvsadm -a ').length, 250_001, 'and all can be printed');
+    rig.restart();
+    t.same(await rig.during(() => rig.sync()), []);
 
-  const { addon, programs } = rig.kernel;
-  const { listings } = addon.ipvs;
-  // Whatever is listed fails.
-  addon.mishaps.failListings = Infinity;
-  const { length } = programs.listed;
-  rig.commit([endpoints(4999, [...several(4999, 49), '10.7.9.9'])]);
-  t.same(await rig.during(() => rig.sync()), [
-    'ipvsadm -a -t 10.96.19.135:80 -r 10.7.9.9:80 -m -w 1',
-    'ipvsadm -e -t 10.96.19.135:80 -r 10.135.0.50:80 -m -w 0',
-  ]);
-  rig.commit([endpoints(8, several(8, 51))]);
-  t.same(await rig.during(() => rig.sync()), ['ipvsadm -a -t 10.96.0.8:80 -r 10.8.0.51:80 -m -w 1']);
-  rig.commit([endpoints(9, ['10.7.9.9', ...several(9, 49)])]);
-  t.match(await rig.sync(), { elementOperations: 2, bytes: 2 * OBJECT_BYTES }, 'and so it is counted');
-  t.same([addon.ipvs.listings, programs.listed.length], [listings, length], 'nothing is listed');
-});
+    const { addon, programs } = rig.kernel;
+    const { listings } = addon.ipvs;
+    // Whatever is listed fails.
+    addon.mishaps.failListings = Infinity;
+    const { length } = programs.listed;
+    rig.commit([endpoints(4999, [...several(4999, 49), '10.7.9.9'])]);
+    t.same(await rig.during(() => rig.sync()), [
+      'ipvsadm -a -t 10.96.19.135:80 -r 10.7.9.9:80 -m -w 1',
+      'ipvsadm -e -t 10.96.19.135:80 -r 10.135.0.50:80 -m -w 0',
+    ]);
+    rig.commit([endpoints(8, several(8, 51))]);
+    t.same(await rig.during(() => rig.sync()), ['ipvsadm -a -t 10.96.0.8:80 -r 10.8.0.51:80 -m -w 1']);
+    rig.commit([endpoints(9, ['10.7.9.9', ...several(9, 49)])]);
+    t.match(await rig.sync(), { elementOperations: 2, bytes: 2 * OBJECT_BYTES }, 'and so it is counted');
+    t.same([addon.ipvs.listings, programs.listed.length], [listings, length], 'nothing is listed');
+  },
+);
 
 t.test('refusing entries are added before destinations drain, and addresses come and go last', async (t) => {
   const rig = new Rig();

@@ -1,3 +1,4 @@
+import { packedAddress } from '../../../src/base/pack-address.js';
 import type { Row } from '../../../src/state/rows.js';
 import type { KernelPacket } from '../../support/fake-kernel/packet.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
@@ -46,6 +47,19 @@ function packetOf(client: string, to: string): KernelPacket {
 /** A client connects to a frontend and is sent to an endpoint. */
 export function connect(rig: Rig, client: string, to: string, endpoint: number): void {
   rig.kernel.connect(packetOf(client, to), LOCAL, `10.0.1.${endpoint}:8080`);
+}
+
+/** So many clients connect, of which the rules are asked about the first alone: the kernel would remember all others as it. */
+export function connectMany(rig: Rig, count: number, to: string, endpoint: number): void {
+  connect(rig, '10.9.0.0', to, endpoint);
+  for (const { name, elements } of rig.kernel.table('ip')?.sets.values() ?? []) {
+    const first = name.startsWith('clients-') ? elements.get(packedAddress(address('10.9.0.0'))) : undefined;
+    if (first === undefined) continue;
+    for (let index = 1; index < count; index++) {
+      const key = packedAddress(address(`10.9.${index >> 8}.${index & 255}`));
+      elements.set(key, { ...first, key });
+    }
+  }
 }
 
 /** Where the rules may send a client that connects. */

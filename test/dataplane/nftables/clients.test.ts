@@ -6,7 +6,7 @@ import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import { service, slice, type ServiceText } from '../../support/rows.js';
 import { commandsOf, elementLines } from './rig.js';
-import { sticky, endpoints, started, connect, answers, clients } from './clients-scene.js';
+import { sticky, endpoints, started, connect, connectMany, answers, clients } from './clients-scene.js';
 
 /** Session affinity: which remembered clients are forgotten, and when. */
 
@@ -80,11 +80,11 @@ t.test('thousands of clients of one Service port delay no removal of an endpoint
     );
   rig.commit([other(7, 9)]);
   await rig.sync();
-  for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 2);
+  connectMany(rig, 9000, '10.96.0.10:80', 2);
   rig.commit([endpoints(1, 3, 4)]);
   await rig.sync();
   t.same(clients(rig), [], 'their number was not known yet');
-  for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 4);
+  connectMany(rig, 9000, '10.96.0.10:80', 4);
   connect(rig, '10.0.0.1', '10.96.0.99:80', 9);
   rig.commit([endpoints(1, 3), other(7)]);
   rig.plan();

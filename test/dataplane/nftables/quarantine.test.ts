@@ -2,6 +2,7 @@ import t from 'tap';
 import type { FrontendKey } from '../../../src/plan/types.js';
 import type { Row, RowRef } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { usually } from '../../support/extent.js';
 import { SeededRandom } from '../../support/random.js';
 import { node, type ServiceText } from '../../support/rows.js';
 import {
@@ -255,7 +256,7 @@ t.test('refused rules of many chains do not stop a sync', async (t) => {
 });
 
 t.test('random histories with refused frontends converge', async (t) => {
-  for (const seed of [1, 2, 3]) {
+  for (const seed of usually([1], [1, 2, 3])) {
     const random = new SeededRandom(seed);
     const rig = await started(2);
     const numbers = Array.from({ length: 8 }, (_, index) => index + 10);
