@@ -12,7 +12,12 @@ import {
   HANDSHAKES_PER_SECOND,
 } from '../packages/secured/src/handshakes.js';
 import { MAX_REFUSAL_BYTES, MAX_WARNING_BYTES, MAX_WARNINGS } from '../packages/webhook/src/judge.js';
-import { BODY_DEADLINE_MS, MAX_BODY_BYTES, MAX_PENDING_BYTES } from '../packages/webhook/src/pages.js';
+import {
+  BODY_DEADLINE_MS,
+  MAX_BODY_BYTES,
+  MAX_PENDING_BYTES,
+  MAX_WAITING_BYTES,
+} from '../packages/webhook/src/pages.js';
 import { MAX_MESSAGE_BYTES } from '../src/base/outside-text.js';
 import { DEFAULT_SERVICE_LIMITS } from '../src/base/service-limits.js';
 import { DEFAULT_EVENT_RATES } from '../src/config/event-rates.js';
@@ -74,6 +79,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'size of a review': [MAX_BODY_BYTES / MIB],
     'time for its body': [BODY_DEADLINE_MS / 1000],
     'memory of incomplete reviews': [MAX_PENDING_BYTES / MIB],
+    'whole reviews that wait for a step': [MAX_WAITING_BYTES / MIB],
     connections: [LISTENER_CONNECTIONS],
     'frontends of a Service in one family': [frontends],
     'source ranges of a Service, summed over its load balancer frontends': [entries],

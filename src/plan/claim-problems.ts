@@ -15,9 +15,9 @@ import { nodeFacts, type PlanSettings } from './facts.js';
 import { compareAge, type ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
 import { frontendKey, serviceOf } from './frontend-key.js';
-import { clusterIPOf, planService } from './service-plan.js';
+import { clusterIPOf, limitationsOfAllPorts, planService } from './service-plan.js';
 import { printHolding } from './text.js';
-import type { Conflict, FrontendKind, ServicePlan } from './types.js';
+import type { Conflict, FrontendKind, ServiceLimitation, ServicePlan } from './types.js';
 
 /** A problem of a Service's request on any node of a cluster: the Service does not get it, or should not. */
 export interface ClaimProblem {
@@ -85,18 +85,74 @@ const FIELDS: Readonly<Record<FrontendKind, string>> = {
  * that asks for too many frontends is not planned, so that it takes no time. Of its claims only the addresses are known.
  */
 export function claimProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
+  return [...claimProblemSteps(service, cluster)].flat();
+}
+
+/** As {@link claimProblems}, in steps that take a few milliseconds each for the largest Service within the limits. */
+export function* claimProblemSteps(service: ServiceRow, cluster: Cluster): Generator<readonly ClaimProblem[]> {
   const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service, cluster.limits) ?? []);
-  if (tooMany.length > 0) return [...tooMany, ...addressProblems(service, cluster)];
+  if (tooMany.length > 0) {
+    yield [...tooMany, ...addressProblems(service, cluster)];
+    return;
+  }
   const settings = { ...ANY_NODE, limits: cluster.limits };
-  const plans = FAMILIES.flatMap((family) => planService(family, service, [], FACTS, settings) ?? []);
-  return [
-    ...plans.flatMap(limitProblems),
-    ...plans.flatMap((plan) => [...cluster.tables[plan.family].conflictsOf(plan)].map(conflictProblem)),
-    ...plans.flatMap((plan) => nodePortProblems(plan, cluster)),
-    ...portProblems(service, plans, cluster),
-    ...addressProblems(service, cluster),
-    ...sourceProblems(service, plans),
-  ];
+  const plans: ServicePlan[] = [];
+  for (const family of FAMILIES) {
+    yield limitProblems(family, limitationsOfAllPorts(family, service, FACTS, settings));
+    const parts = partsOf(family, service).entries();
+    for (const [index, { row, kinds }] of parts) {
+      const plan = planService(family, row, [], FACTS, settings);
+      if (plan === null) break;
+      if (index === 0) plans.push(plan);
+      const part = { ...plan, frontends: plan.frontends.filter(({ kind }) => kinds === null || kinds.has(kind)) };
+      yield Array.from(cluster.tables[family].conflictsOf(part), conflictProblem);
+      yield nodePortProblems(part, cluster);
+    }
+  }
+  yield portProblems(service, plans, cluster);
+  yield addressProblems(service, cluster);
+  yield sourceProblems(service, plans);
+}
+
+/** Frontends that take a millisecond or two, and ports of Services with several addresses. */
+const PART = 1000;
+const PORTS = 100;
+
+interface Part {
+  readonly row: ServiceRow;
+  /** Those of its frontends that no other part has; null: all. */
+  readonly kinds: ReadonlySet<FrontendKind> | null;
+}
+
+const EXTERNAL: ReadonlySet<FrontendKind> = new Set(['ExternalIP', 'LoadBalancer']);
+
+/** A Service in parts of so many frontends. Together they claim what it claims. */
+function partsOf(family: Family, service: ServiceRow): readonly Part[] {
+  if (frontendCount(family, service) <= PART) return [{ row: service, kinds: null }];
+  const taken = new Set<IPAddress>();
+  const isNew = (address: IPAddress): boolean => familyOf(address) === family && taken.size !== taken.add(address).size;
+  const ingress = service.loadBalancerIngress.filter(({ ipMode, address }) => ipMode === 'VIP' && isNew(address));
+  const externalIPs = service.externalIPs.filter(isNew);
+  const atOnce = Math.min(service.ports.length, taken.size > 1 ? PORTS : PART);
+  const addresses = Math.max(1, Math.floor(PART / atOnce));
+  const rest = { ...service, loadBalancerSourceRanges: [] };
+  return inParts(service.ports, atOnce).flatMap((ports) => [
+    { row: { ...rest, ports, loadBalancerIngress: [], externalIPs: [] }, kinds: null },
+    ...inParts(ingress, addresses).map((loadBalancerIngress) => ({
+      row: { ...rest, ports, loadBalancerIngress, externalIPs: [] },
+      kinds: EXTERNAL,
+    })),
+    ...inParts(externalIPs, addresses).map((some) => ({
+      row: { ...rest, ports, loadBalancerIngress: [], externalIPs: some },
+      kinds: EXTERNAL,
+    })),
+  ]);
+}
+
+function inParts<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
+    all.slice(index * size, (index + 1) * size),
+  );
 }
 
 function frontendProblem(family: Family, service: ServiceRow, { frontends }: ServiceLimits): ClaimProblem | null {
@@ -106,8 +162,8 @@ function frontendProblem(family: Family, service: ServiceRow, { frontends }: Ser
   return { rule: 'frontends', path: 'spec.ports', value: String(service.ports.length), problem, standing: 'denied' };
 }
 
-/** The parts of it that no node programs, with the endpoints that it was planned with. */
-export function limitProblems({ family, limitations }: ServicePlan): readonly ClaimProblem[] {
+/** What of its frontends no node programs. */
+export function limitProblems(family: Family, limitations: readonly ServiceLimitation[]): readonly ClaimProblem[] {
   return limitations
     .filter(({ cause }) => cause === 'limit')
     .map(({ text }) => ({ rule: 'frontends', path: 'spec.ports', value: family, problem: text, standing: 'denied' }));

@@ -95,6 +95,19 @@ export function planService(
   };
 }
 
+/** Requests of a Service that are not met, whatever its ports and endpoints are: of a plan that is not made. */
+export function limitationsOfAllPorts(
+  family: Family,
+  service: ServiceRow,
+  node: NodeFacts,
+  settings: PlanSettings,
+): readonly ServiceLimitation[] {
+  const clusterIP = clusterIPOf(family, service);
+  if (clusterIP === null) return NO_LIMITATIONS;
+  const key = objectKey(service.namespace, service.name);
+  return new ServicePlanner(family, service, [], key, clusterIP, node, settings, true, null).ofAllPorts();
+}
+
 const NO_ADDRESSES: readonly never[] = [];
 const NO_LIMITATIONS: readonly never[] = [];
 

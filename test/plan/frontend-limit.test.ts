@@ -2,9 +2,10 @@ import t from 'tap';
 import type { ServiceLimits } from '../../src/base/service-limits.js';
 import { FrontendLimit } from '../../src/plan/frontend-limit.js';
 import { PlannedCluster } from '../../src/plan/planned-cluster.js';
-import { claimProblems } from '../../src/plan/claim-problems.js';
+import { claimProblems, claimProblemSteps } from '../../src/plan/claim-problems.js';
 import { planService } from '../../src/plan/service-plan.js';
 import type { ServicePlan } from '../../src/plan/types.js';
+import { Store } from '../../src/state/store.js';
 import { rounds } from '../support/extent.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
@@ -177,5 +178,37 @@ t.test('frontends beyond the limit are a problem of the Service, also where it i
   t.match(claimProblems(ranged, new PlannedCluster([], { frontends: 10, entries: 9 })), [
     { rule: 'frontends', problem: /^1 of 10 frontends/ },
   ]);
+  t.end();
+});
+
+t.test('a large Service is judged in parts, with the problems that it has as a whole', (t) => {
+  const external = externals(100);
+  const text: ServiceText = {
+    ports: ports(30, 30_000),
+    loadBalancer: [...external.slice(0, 40), '10.96.0.10'],
+    externalIPs: [...external, ...external, '10.96.0.10', '2001:db8::1'],
+  };
+  const wide: ServiceText = { ports: ports(1), externalIPs: externals(3000) };
+  const tall: ServiceText = { ports: ports(3000) };
+  for (const asked of [text, wide, tall]) {
+    const store = new Store();
+    const writer = store.register('test');
+    // Older, it holds all of it.
+    writer.apply([{ type: 'upsert', row: service('holder', { ...asked, creationTime: 1 }) }]);
+    writer.complete();
+    const cluster = new PlannedCluster();
+    cluster.update(store.snapshot, store.takeChanges());
+    const row = service('a', { ...asked, creationTime: 2 });
+    const whole = planService('IPv4', row, [], NODE, planSettings({}))!;
+    const expected = [...cluster.tables.IPv4.conflictsOf(whole)].map(({ conflict }) => conflict.frontend);
+    const steps = [...claimProblemSteps(row, cluster)];
+    const found = steps.flat().filter(({ rule }) => rule === 'conflict');
+    t.ok(expected.length > 3000 - 1, `${expected.length} conflicts`);
+    t.same(found.map(({ value }) => value).sort(), expected.sort());
+    t.ok(
+      steps.every((problems) => problems.length <= 1100),
+      'no step has many of them',
+    );
+  }
   t.end();
 });

@@ -1,14 +1,18 @@
+import { isDeepStrictEqual } from 'node:util';
+import { FAMILIES } from '../../../src/base/ip.js';
 import { cutText } from '../../../src/base/outside-text.js';
 import { printableLine } from '../../../src/base/printable.js';
 import { isMapping, type Mapping } from '../../../src/base/mapping.js';
 import type { RuleAction, ServiceRule } from '../../../src/config/kinds/admission.js';
-import { claimProblems, type ClaimProblem, type Cluster } from '../../../src/plan/claim-problems.js';
+import { claimProblemSteps, type ClaimProblem, type Cluster } from '../../../src/plan/claim-problems.js';
+import { frontendCount } from '../../../src/plan/frontend-count.js';
 import { FieldProblem, TranslateError } from '../../../src/sources/translate/errors.js';
 import type { Interner } from '../../../src/sources/translate/intern.js';
 import { translateService } from '../../../src/sources/translate/service.js';
 import type { ServiceRow } from '../../../src/state/rows.js';
 import { mayHave, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
+import type { Work } from './turns.js';
 
 /** Longer ones may be cut by a server that passes them on. */
 export const MAX_WARNING_BYTES = 120;
@@ -41,7 +45,7 @@ const ALLOWED: Verdict = { refusal: null, warnings: [] };
  * Whether a request may be carried out. What a Service has already is no reason to refuse a change of something else: who has it can only be rid of it by such
  * a change. That holds for one that is being deleted, too: nodes serve it until its last finalizer is gone.
  */
-export function judge(request: AdmissionRequest, { cluster, policy, names }: Grounds): Verdict {
+export function* judge(request: AdmissionRequest, { cluster, policy, names }: Grounds): Work<Verdict> {
   const { operation, object, oldObject } = request;
   if (operation === 'DELETE' || operation === 'CONNECT' || object === null) return ALLOWED;
   if (!request.isService) return { refusal: null, warnings: ['pointsman reviews Services only: this was not checked'] };
@@ -52,20 +56,47 @@ export function judge(request: AdmissionRequest, { cluster, policy, names }: Gro
   const tooLong = listProblems(object, oldObject, cluster.limits.frontends);
   if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
   const grounds = { cluster, policy, names };
-  const before = new Set(oldObject === null ? [] : objections(oldObject, grounds).map(({ key }) => key));
+  const found = yield* objections(object, grounds);
+  const before = new Set<string>();
+  if (oldObject !== null) {
+    const ofOld = isAlike(object, oldObject) ? found : yield* objections(oldObject, grounds);
+    for (const { key } of ofOld) before.add(key);
+  }
   const refused: string[] = [];
   const warned: string[] = [];
-  for (const { rule, key, text, isGivenOut } of objections(object, grounds)) {
+  for (const { rule, key, text, isGivenOut } of found) {
     const action: RuleAction = rule === null ? 'Warn' : (policy.actions.get(rule) ?? 'Refuse');
     if (action === 'Ignore') continue;
     const isRefused = action === 'Refuse' && !before.has(key) && !(request.dryRun && isGivenOut);
-    (isRefused ? refused : warned).push(printableLine(text));
+    (isRefused ? refused : warned).push(text);
   }
   return {
-    refusal: refused.length === 0 ? null : cutText(refused.join('; '), MAX_REFUSAL_BYTES),
+    refusal: refused.length === 0 ? null : refusalOf(refused),
     warnings: fewWarnings(warned),
   };
 }
+
+/** Whether two versions of a Service differ only in what no objection comes from, as after a patch of its metadata. */
+function isAlike(one: Mapping, other: Mapping): boolean {
+  const judged = ({ metadata, spec, status }: Mapping): unknown => [
+    spec,
+    status,
+    isMapping(metadata) ? { ...metadata, managedFields: null } : metadata,
+  ];
+  return isDeepStrictEqual(judged(one), judged(other));
+}
+
+/** Texts beyond the limit are not even made printable: there may be thousands. */
+function refusalOf(texts: readonly string[]): string {
+  const all = texts
+    .slice(0, MAX_REFUSAL_BYTES)
+    .join('; ')
+    .slice(0, 2 * MAX_REFUSAL_BYTES);
+  return cutText(printableLine(all), MAX_REFUSAL_BYTES);
+}
+
+/** Entries of a list, or frontends, that take a millisecond or so. */
+const LARGE = 500;
 
 const LISTS = [
   ['spec', 'ports'],
@@ -93,20 +124,30 @@ function lengthOf(object: Mapping, path: readonly string[]): number {
 }
 
 function fewWarnings(texts: readonly string[]): readonly string[] {
-  const shown = texts.slice(0, MAX_WARNINGS).map((text) => cutText(text, MAX_WARNING_BYTES));
+  const shown = texts.slice(0, MAX_WARNINGS).map((text) => cutText(printableLine(text), MAX_WARNING_BYTES));
   return texts.length > MAX_WARNINGS ? [...shown, `and ${texts.length - MAX_WARNINGS} more`] : shown;
 }
 
-function objections(
+/** Pauses between its steps where they take long. */
+function* objections(
   object: Mapping,
   { cluster, policy, names }: Grounds & { readonly cluster: Cluster; readonly policy: ServicePolicy },
-): readonly Objection[] {
+): Work<readonly Objection[]> {
+  const isLong = LISTS.some((path) => lengthOf(object, path) > LARGE);
+  if (isLong) yield;
   try {
     const { row, warnings } = translateService(object, names);
-    const ofFields = warnings.map(fieldObjection);
+    const found = warnings.map(fieldObjection);
     // Another proxy's.
-    if (row === null) return ofFields;
-    return [...ofFields, ...claimProblems(row, cluster).map(claimObjection), ...notGranted(row, policy)];
+    if (row === null) return found;
+    const isLarge = isLong || FAMILIES.some((family) => frontendCount(family, row) > LARGE);
+    if (isLarge) yield;
+    for (const problems of claimProblemSteps(row, cluster)) {
+      for (const problem of problems) found.push(claimObjection(problem));
+      if (isLarge) yield;
+    }
+    for (const objection of notGranted(row, policy)) found.push(objection);
+    return found;
   } catch (error) {
     if (!(error instanceof TranslateError)) throw error;
     return error.problems.map((problem) => ({ ...fieldObjection(problem), rule: 'unusable' }));

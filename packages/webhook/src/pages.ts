@@ -4,6 +4,7 @@ import type { Log } from '../../../src/base/log.js';
 import { answerNotFound, answerText } from '../../../src/serve/http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from '../../../src/serve/listener.js';
 import { Bodies, type ReadBody } from './bodies.js';
+import { Turns, type Work } from './turns.js';
 import { BadReview, printAnswer, readReview, type AdmissionRequest, type Verdict } from './review.js';
 
 /** Where the API server asks. */
@@ -23,8 +24,13 @@ const REFUSED_BODIES: Readonly<Record<Exclude<ReadBody, Buffer>, readonly [statu
   'no-room': [503, `reviews that are not whole yet have at most ${MAX_PENDING_BYTES} bytes together`],
 };
 
+/** Larger ones wait for others, as reading them takes long. */
+const SMALL_BYTES = 64 << 10;
+/** The limit of whole reviews that wait: the oldest is then judged at once. */
+export const MAX_WAITING_BYTES = 32 << 20;
+
 interface ReviewPagesOptions {
-  readonly judge: (request: AdmissionRequest) => Verdict;
+  readonly judge: (request: AdmissionRequest) => Work<Verdict>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -32,6 +38,7 @@ interface ReviewPagesOptions {
 /** Answers reviews: 200 with a verdict, or a status that names the fault of the request. */
 export class ReviewPages {
   private readonly bodies: Bodies;
+  private readonly turns = new Turns(MAX_WAITING_BYTES);
 
   constructor(private readonly options: ReviewPagesOptions) {
     const limits = { maxBytes: MAX_BODY_BYTES, maxPendingBytes: MAX_PENDING_BYTES, deadlineMs: BODY_DEADLINE_MS };
@@ -48,7 +55,7 @@ export class ReviewPages {
     try {
       const body = await this.bodies.read(request);
       if (typeof body === 'string') refuse(response, ...REFUSED_BODIES[body]);
-      else this.review(body, response);
+      else await this.review(body, response);
       return null;
     } catch (error) {
       // The client has gone.
@@ -69,18 +76,22 @@ export class ReviewPages {
     return null;
   }
 
-  private review(body: Buffer, response: ServerResponse): void {
-    let request: AdmissionRequest;
+  private async review(body: Buffer, response: ServerResponse): Promise<void> {
     try {
-      request = readReview(body.toString('utf8'));
+      // An API server that gave up has closed the connection.
+      const answer = await this.turns.run(this.judging(body), body.length, () => !response.destroyed);
+      if (answer !== null) answerWhole(response, 200, JSON_HEADERS, answer);
     } catch (error) {
       if (!(error instanceof BadReview)) throw error;
       this.options.log.info(2, 'a review cannot be read', { why: error.message });
       refuse(response, 400, error.message);
-      return;
     }
-    const verdict = this.options.judge(request);
-    answerWhole(response, 200, JSON_HEADERS, printAnswer(request.uid, verdict));
+  }
+
+  private *judging(body: Buffer): Work<string> {
+    if (body.length > SMALL_BYTES) yield;
+    const request = readReview(body.toString('utf8'));
+    return printAnswer(request.uid, yield* this.options.judge(request));
   }
 }
 

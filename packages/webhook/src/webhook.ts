@@ -15,6 +15,7 @@ import type { WebhookOptions } from './options.js';
 import { answerProbe, ReviewPages } from './pages.js';
 import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
+import type { Work } from './turns.js';
 
 /** How often the policy is looked at. */
 const CHECK_MS = 5000;
@@ -118,12 +119,12 @@ export class Webhook {
     return unread.length === 0 ? null : `not read yet: ${unread.join(', ')}`;
   }
 
-  private judge(request: AdmissionRequest): Verdict {
+  private *judge(request: AdmissionRequest): Work<Verdict> {
     const { cluster } = this;
     const { log, events } = this.parts;
     const { current, names } = cluster;
     const policy = this.policy === null ? DEFAULT_POLICY : this.policy.latest;
-    const verdict = judge(request, { cluster: current, policy, names });
+    const verdict = yield* judge(request, { cluster: current, policy, names });
     const { refusal } = verdict;
     if (refusal === null) return verdict;
     const { namespace, name, operation, user, dryRun, subResource } = request;

@@ -48,7 +48,19 @@ function cluster(...more: readonly ApiObject[]): ObservedCluster {
 }
 
 function verdict(review: ApiObject, policy: ServicePolicy = DEFAULT_POLICY, by = cluster()): Verdict {
-  return judge(readReview(JSON.stringify(review)), { cluster: by.current, policy, names: by.names });
+  return judged(readReview(JSON.stringify(review)), { cluster: by.current, policy, names: by.names });
+}
+
+function judged(...given: Parameters<typeof judge>): Verdict {
+  return inSteps(...given).verdict;
+}
+
+function inSteps(...given: Parameters<typeof judge>): { readonly verdict: Verdict; readonly pauses: number } {
+  const work = judge(...given);
+  for (let pauses = 0; ; pauses++) {
+    const { done, value } = work.next();
+    if (done === true) return { verdict: value, pauses };
+  }
 }
 
 t.test('no review waits for the first plan of all Services', (t) => {
@@ -159,6 +171,25 @@ function policyOf(text: string): ServicePolicy {
   return readPolicy(`apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n${text}\n`, () => undefined);
 }
 
+t.test('a review of a large Service pauses between its steps, others do not', (t) => {
+  const by = cluster();
+  const pauses = (review: ApiObject): number =>
+    inSteps(readReview(JSON.stringify(review)), { cluster: by.current, policy: DEFAULT_POLICY, names: by.names })
+      .pauses;
+  t.equal(pauses(asking('create', { object: external('198.51.100.1') })), 0);
+  const large = product(90);
+  const ofOne = pauses(asking('create', { object: large }));
+  t.ok(ofOne > 8, `${ofOne}`);
+  const change = { object: product(91), oldObject: large };
+  t.ok(pauses(asking('update', change)) > 1.5 * ofOne, 'both versions');
+  const review = asking('update', { object: large });
+  const { object } = fieldsOf(review['request']);
+  const oldObject = { ...fieldsOf(object), metadata: { ...fieldsOf(fieldsOf(object)['metadata']), managedFields: [] } };
+  const patch = { ...review, request: { ...fieldsOf(review['request']), oldObject } };
+  t.equal(pauses(patch), ofOne, 'a version that asks for the same is not judged');
+  t.end();
+});
+
 t.test('a Service with too many ports and addresses is refused before it is planned', async (t) => {
   const by = cluster();
   const strict = policyOf('allowedExternalIPs: []');
@@ -208,7 +239,7 @@ t.test('source ranges of one family give a warning, as all clients of the other 
 t.test('without a valid policy the webhook refuses nothing', (t) => {
   const by = cluster();
   const review = readReview(JSON.stringify(recorded('create', { object: external('198.51.100.1') })));
-  t.match(judge(review, { cluster: by.current, policy: null, names: by.names }), {
+  t.match(judged(review, { cluster: by.current, policy: null, names: by.names }), {
     refusal: null,
     warnings: [/no usable policy/],
   });

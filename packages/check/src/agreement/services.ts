@@ -63,7 +63,7 @@ function problemsOf(row: Row, cluster: PlannedCluster): readonly ClaimProblem[] 
   // Without the endpoints, which may be given as well, it is within the limits.
   const key = objectKey(row.namespace, row.name);
   const plans = FAMILIES.flatMap((family) => cluster.tables[family].plan(key) ?? []);
-  return [...problems, ...plans.flatMap(limitProblems)];
+  return [...problems, ...plans.flatMap(({ family, limitations }) => limitProblems(family, limitations))];
 }
 
 const RULES: Readonly<Record<ClaimProblem['rule'], string>> = {
