@@ -61,6 +61,7 @@ export class QuarantineReports {
       { family, frontend, servicePort, reason },
     );
     if (servicePort === null) return;
+    // Not one event of the cluster: what a kernel refuses depends on its version, modules and memory, and on this node's other rules.
     events.record({
       type: 'Warning',
       reason: 'ProgrammingFailed',
