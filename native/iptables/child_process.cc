@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -147,15 +148,20 @@ bool exchange(pid_t pid, Descriptor& in, Descriptor& out, Descriptor& error, std
   return true;
 }
 
+std::chrono::microseconds duration(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
 /// Takes the program's end; kills its group first when its time is over.
 void reap(pid_t pid, bool in_time, Clock::time_point end, Exit& result) {
   int status = 0;
+  rusage usage{};
   for (;;) {
     if (!in_time || Clock::now() >= end) {
       result.timed_out = true;
       kill(-pid, SIGKILL);
     }
-    const pid_t ended = waitpid(pid, &status, result.timed_out ? 0 : WNOHANG);
+    const pid_t ended = wait4(pid, &status, result.timed_out ? 0 : WNOHANG, &usage);
     if (ended == pid) break;
     if (ended < 0 && errno != EINTR) {
       result.failure = errno;
@@ -164,6 +170,7 @@ void reap(pid_t pid, bool in_time, Clock::time_point end, Exit& result) {
     // It closed its outputs, so it is about to end.
     if (ended == 0) poll(nullptr, 0, 1);
   }
+  result.processor = duration(usage.ru_utime) + duration(usage.ru_stime);
   if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
 }
 

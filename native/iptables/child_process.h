@@ -27,6 +27,8 @@ struct Exit {
   /// The exit code; null when a signal ended the program, as it does at the end of its time.
   std::optional<int> code;
   bool timed_out = false;
+  /// Processor time of the program and of what it started and waited for.
+  std::chrono::microseconds processor{0};
   /// errno of a failure to start or to wait; 0 for none.
   int failure = 0;
   /// The first 64 KiB of standard error.

@@ -130,6 +130,15 @@ bool flavor_works(const ProcessEnvironment& environment, Family family, Flavor f
 std::atomic<std::uint32_t> streams_begun{0};
 std::atomic<std::uint32_t> streams_under_way{0};
 
+/// Microseconds that listings have taken.
+std::atomic<std::int64_t> listed_for{0};
+
+std::int64_t thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000;
+}
+
 class NftStream {
  public:
   NftStream() {
@@ -140,6 +149,14 @@ class NftStream {
   NftStream& operator=(const NftStream&) = delete;
   ~NftStream() { --streams_under_way; }
 };
+
+/// Runs iptables-save, and counts what it takes.
+Exit run_save(const ProcessEnvironment& environment, const std::string& program, const std::vector<std::string>& arguments, milliseconds limit,
+              const std::function<void(std::string_view)>& output, const std::function<bool()>& gives_way = {}) {
+  Exit exit = run_program(environment, program, arguments, {}, limit, output, gives_way);
+  listed_for += exit.processor.count();
+  return exit;
+}
 
 /// Runs iptables-nft-save. It reads all rules, begins again if a transaction has committed meanwhile, and then prints. Beside a stream of ours
 /// it would only keep a core busy. So it ends when one begins, and is started after it.
@@ -157,7 +174,7 @@ Exit list_beside_streams(const ProcessEnvironment& environment, const std::strin
       output(piece);
     };
     const auto gives_way = [&] { return gave_way = !prints && streams_begun != begun; };
-    const Exit exit = run_program(environment, program, arguments, {}, left(), take, gives_way);
+    const Exit exit = run_save(environment, program, arguments, left(), take, gives_way);
     if (!gave_way || left() <= pause) return exit;
     std::this_thread::sleep_for(pause);
   }
@@ -167,12 +184,14 @@ Exit list_beside_streams(const ProcessEnvironment& environment, const std::strin
 netlink::Result<std::vector<ChainListing>, Failure> saved(const ProcessEnvironment& environment, Flavor flavor, const std::string& program,
                                                           const std::vector<std::string>& arguments, const std::vector<std::string>& tables,
                                                           const std::vector<std::string>& text_of) {
+  const std::int64_t began = thread_time();
   SaveParser parser(text_of, tables);
   const auto feed = [&](std::string_view piece) { parser.feed(piece); };
   const Exit exit = flavor == Flavor::kNft ? list_beside_streams(environment, program, arguments, feed)
-                                           : run_program(environment, program, arguments, {}, kSaveLimit, feed);
+                                           : run_save(environment, program, arguments, kSaveLimit, feed);
   if (!succeeded(exit)) return failure_of(program, exit);
   auto parsed = parser.finish();
+  listed_for += thread_time() - began;
   if (parsed.ok()) return std::move(parsed.value());
   Failure failure;
   failure.reason = program.substr(program.rfind('/') + 1) + ": " + parsed.error();
@@ -283,6 +302,8 @@ netlink::Result<std::vector<ChainListing>, Failure> list_chains(const ProcessEnv
                                                                 const std::vector<std::string>& text_of) {
   return save(environment, family, flavor, tables, text_of, {});
 }
+
+std::chrono::microseconds listing_time() { return std::chrono::microseconds(listed_for); }
 
 netlink::Result<std::vector<ChainListing>, Failure> count_packets(const ProcessEnvironment& environment, Family family, Flavor flavor, Table table,
                                                                   const std::string& prefix) {

@@ -79,6 +79,8 @@ export interface Driver<Listing> {
   readonly lacksTimeouts?: boolean;
   /** Limitations compared with other modes, or newer kernels; absent: none. */
   readonly limitations?: readonly Limitation[];
+  /** Processor time of all comparisons so far, in milliseconds, where they wait as long as they work; absent: the time that passes counts. */
+  readonly comparingMs?: number;
   /** When there is something to do although nothing changed; null: never. */
   readonly dueAt: number | null;
   /** Begins what the first listing needs and no plan has to be known for. */

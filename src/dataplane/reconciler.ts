@@ -66,8 +66,9 @@ export class Reconciler<Listing> implements FamilyDataplane {
   ) {
     this.family = driver.family;
     this.polls = driver.polls !== null;
-    this.audits = new TimeBudget(now, AUDIT_SHARE);
-    this.probes = new TimeBudget(now, PROBE_SHARE);
+    const spent = (): number => driver.comparingMs ?? now();
+    this.audits = new TimeBudget(now, AUDIT_SHARE, spent);
+    this.probes = new TimeBudget(now, PROBE_SHARE, spent);
   }
 
   get resets(): ConnectionResets | null {

@@ -131,6 +131,11 @@ export interface IptablesAddon {
     tables: readonly IptablesTable[],
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]>;
+  /**
+   * Processor time that listings of this process have taken so far, in milliseconds: the programs, and reading what they print. Waiting costs none, for a
+   * core, a lock or our own streams.
+   */
+  iptablesListingMs(): number;
   /** The chains of one table whose name begins with `prefix` and that have such rules; built-in ones are left out. */
   iptablesCounts(
     family: IptablesFamily,

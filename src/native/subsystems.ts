@@ -30,6 +30,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesDigests: true,
     iptablesRestore: true,
     iptablesList: true,
+    iptablesListingMs: true,
     iptablesCounts: true,
     iptablesSizes: true,
     iptablesMatch: true,

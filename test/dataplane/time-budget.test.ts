@@ -28,6 +28,28 @@ t.test('time budget: the next run is due when the last has used its share', asyn
   t.equal(await scene.take(5, true), 495, 'whether it fails or not');
 });
 
+t.test('time budget: where a cost is given, the time of waiting does not count', async (t) => {
+  let [time, cost] = [1000, 0];
+  const budget = new TimeBudget(
+    () => time,
+    0.01,
+    () => cost,
+  );
+  await budget.take(() => {
+    [time, cost] = [time + 60_000, cost + 10];
+    return Promise.resolve();
+  });
+  t.ok(budget.isDue, 'its share has passed meanwhile');
+  await budget.take(() => {
+    cost += 10;
+    return Promise.resolve();
+  });
+  time += 999;
+  t.notOk(budget.isDue);
+  time++;
+  t.ok(budget.isDue);
+});
+
 t.test('time budget: one delayed run does not delay the next', async (t) => {
   const scene = new Scene();
   await scene.take(10);

@@ -346,6 +346,20 @@ t.test('iptables-nft: a listing makes way for a stream, and begins again after i
   t.equal(readFileSync(`${dir}/runs`, 'utf8'), 'run\nrun\n');
 });
 
+t.test('iptables: the cost of a listing is processor time, without waiting', async (t) => {
+  const path = process.env['PATH'];
+  const dir = t.testdir();
+  const waitMs = 1000;
+  const save = spawnSync('sh', ['-c', 'command -v iptables-nft-save'], { encoding: 'utf8' }).stdout.trim();
+  writeFileSync(`${dir}/iptables-nft-save`, `#!/bin/sh\nsleep ${waitMs / 1000}\nexec ${save} "$@"\n`, { mode: 0o755 });
+  process.env['PATH'] = `${dir}:${path ?? ''}`;
+  const [startedAt, before] = [performance.now(), addon.iptablesListingMs()];
+  await addon.iptablesList('IPv4', 'nft', ['nat'], []);
+  process.env['PATH'] = path;
+  const [took, cost] = [performance.now() - startedAt, addon.iptablesListingMs() - before];
+  t.ok(cost > 0 && cost <= took - waitMs, `${cost} of ${took} ms`);
+});
+
 t.test('iptables matches of the kernel are listed without any change', async (t) => {
   for (const family of ['IPv4', 'IPv6'] as const) {
     const answers = ['conntrack', 'addrtype', 'nonsense'].map((name) => addon.iptablesMatch(family, name));

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
 
 #include "addon/argument.h"
@@ -296,6 +297,10 @@ Napi::Value iptables_sizes(const Napi::CallbackInfo& info) {
   return AsyncCall::start(info.Env(), kSizes, std::make_unique<SizesCall>(family));
 }
 
+Napi::Value iptables_listing_ms(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), std::chrono::duration<double, std::milli>(iptables::listing_time()).count());
+}
+
 Napi::Value to_answer(Napi::Env env, const std::optional<bool>& answer) {
   return answer ? Napi::Boolean::New(env, *answer) : env.Null();
 }
@@ -331,6 +336,7 @@ Napi::Object iptables_functions(Napi::Env env) {
   functions.add<iptables_digests>("iptablesDigests");
   functions.add<iptables_restore>("iptablesRestore");
   functions.add<iptables_list>("iptablesList");
+  functions.add<iptables_listing_ms>("iptablesListingMs");
   functions.add<iptables_counts>("iptablesCounts");
   functions.add<iptables_sizes>("iptablesSizes");
   functions.add<iptables_match>("iptablesMatch");

@@ -81,6 +81,10 @@ export class IptablesDriver implements Driver<Chains> {
     this.chains = new ChainLedger(options.now);
   }
 
+  get comparingMs(): number {
+    return this.options.addon.iptablesListingMs();
+  }
+
   get lacksTimeouts(): boolean {
     return this.options.policies.isLacking;
   }
@@ -367,6 +371,7 @@ export class IptablesDriver implements Driver<Chains> {
 function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
   return {
     iptablesList: (...asked) => addon.iptablesList(...asked),
+    iptablesListingMs: () => addon.iptablesListingMs(),
     iptablesRestore: (transaction) => {
       const { size } = new Set(transaction.operations.map(({ table }) => table));
       return traces.count(size, () => addon.iptablesRestore(transaction));

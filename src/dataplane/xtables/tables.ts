@@ -10,7 +10,7 @@ import type {
 import { inOrder, TABLE_ORDER } from './operations.js';
 
 export interface TablesOptions {
-  readonly addon: Pick<IptablesAddon, 'iptablesList' | 'iptablesRestore'>;
+  readonly addon: Pick<IptablesAddon, 'iptablesList' | 'iptablesListingMs' | 'iptablesRestore'>;
   readonly family: IptablesFamily;
   readonly flavor: IptablesFlavor;
   /** Milliseconds on a clock that only goes forward. */
@@ -41,11 +41,11 @@ export class Tables {
 
   /** The same for a comparison of everything, after which the next one has time: see {@link isListingDue}. */
   async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
-    const { now } = this.options;
-    const startedAt = now();
+    const { addon, now } = this.options;
+    const before = addon.iptablesListingMs();
     const listing = await this.peek(textOf);
     this.listedAt = now();
-    this.listingTook = this.listedAt - startedAt;
+    this.listingTook = addon.iptablesListingMs() - before;
     return listing;
   }
 

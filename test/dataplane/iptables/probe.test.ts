@@ -65,6 +65,21 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 }
 
+t.test('nft: a probe whose listing waited does not delay the next', async (t) => {
+  const rig = await running('nft');
+  const list = rig.kernel.iptablesList.bind(rig.kernel);
+  rig.kernel.iptablesList = async (...asked) => {
+    // Streams of ours come first, and other programs have the cores.
+    rig.wait(5000);
+    return await list(...asked);
+  };
+  rig.kernel.tamper('nat', (chains) => chains.set('DOCKER', ['-j RETURN']), 'nft');
+  t.same(await look(rig), { differs: false, lists: true });
+  rig.kernel.tamper('nat', (chains) => chains.set('KUBE-SERVICES', []), 'nft');
+  rig.wait(1000);
+  t.equal(await rig.dataplane.probe(), true);
+});
+
 t.test('a kernel that refuses table sizes is not listed, and syncs go on', async (t) => {
   const rig = new Rig(undefined, 'IPv4', {}, 'legacy');
   rig.kernel.iptablesSizes = () => Promise.reject(new Error('EPERM'));

@@ -236,6 +236,11 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
     );
   }
 
+  /** Each takes one. */
+  iptablesListingMs(): number {
+    return this.listed.length;
+  }
+
   async iptablesSizes(family: IptablesFamily): Promise<string> {
     await Promise.resolve();
     const tables = [...this.tables(family, 'legacy')];

@@ -10,6 +10,7 @@ export const NO_PROGRAMS: IptablesAddon & AccountingAddon & TimeoutsAddon = {
   iptablesDigests: () => Promise.reject(absent('iptables digests')),
   iptablesRestore: () => Promise.reject(absent('iptables restore')),
   iptablesList: () => Promise.reject(absent('iptables list')),
+  iptablesListingMs: () => 0,
   iptablesCounts: () => Promise.reject(absent('iptables counts')),
   iptablesSizes: () => Promise.reject(absent('iptables sizes')),
   iptablesMatch: () => Promise.resolve(null),
