@@ -200,6 +200,13 @@ const FROM_THE_START: readonly Fault[] = [
     says: [/a manifest is not used, .*more\.yaml: .*EACCES/, /remedy: /],
   },
   {
+    name: 'a change log that cannot be written, as on a full disk',
+    options: { flags: ['--change-log-path', '/sys/pointsman/changes.log'] },
+    make: () => Promise.resolve(),
+    command: ['status'],
+    says: [/healthy, with 1 warning/, /--change-log-path: lines are lost: E/, /remedy: free the disk/],
+  },
+  {
     name: 'a file that is broken from the start',
     make: async (at) => {
       await at.proxy.write(OBJECTS);
