@@ -57,11 +57,13 @@ export function* judge(request: AdmissionRequest, { cluster, policy, names }: Gr
   if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
   const grounds = { cluster, policy, names };
   const found = yield* objections(object, grounds);
+  if (found.length > LARGE) yield;
   const before = new Set<string>();
   if (oldObject !== null) {
     const ofOld = isAlike(object, oldObject) ? found : yield* objections(oldObject, grounds);
     for (const { key } of ofOld) before.add(key);
   }
+  if (before.size > LARGE) yield;
   const refused: string[] = [];
   const warned: string[] = [];
   for (const { rule, key, text, isGivenOut } of found) {
