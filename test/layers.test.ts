@@ -280,3 +280,22 @@ t.test('import cycles are found, in a folder and between folders', (t) => {
   ]);
   t.end();
 });
+
+/** What Debian's smallest installation has of what tests start in a laboratory, the README names, or test/support/programs.ts gets. */
+const PROGRAMS_OF_LABS =
+  /^(?:cat|grep|sh|sleep|tar|unshare|node|python3|conntrack|curl|ip|ipset|ip6?tables(?:-nft|-legacy)?(?:-restore|-save)?|nft)$/;
+
+t.test('tests start no program in a laboratory that a fresh machine lacks', (t) => {
+  const started = /\blab\.(?:output|run|spawn)\(\s*[^,()]+,\s*\[\s*'([\w.-]+)'/g;
+  const files = pathsBelow('test').filter((path) => path.endsWith('.ts'));
+  const missing = files.flatMap((path) => {
+    // The kernels of User Mode Linux and of virtual machines come with ipvsadm.
+    const text = readFileSync(path, 'utf8');
+    return [...text.matchAll(started)]
+      .map(([, program = '']) => program)
+      .filter((program) => !PROGRAMS_OF_LABS.test(program) && program !== 'ipvsadm')
+      .map((program) => `${path}: ${program}`);
+  });
+  t.same(missing, []);
+  t.end();
+});

@@ -42,7 +42,7 @@ const CLASSES = [
 
 async function setSysctls(lab: Lab, values: Readonly<Record<string, number>>): Promise<void> {
   for (const [name, value] of Object.entries(values))
-    await lab.output('node', ['sysctl', '-qw', `net.netfilter.nf_conntrack_${name}=${value}`]);
+    await lab.sysctl('node', `net/netfilter/nf_conntrack_${name}`, String(value));
 }
 
 async function laboratory(t: Test): Promise<Lab> {
@@ -61,11 +61,11 @@ async function laboratory(t: Test): Promise<Lab> {
 
 /** How long conntrack keeps flows of a protocol in each state, by the sysctls of the node and the names that policies have for states. */
 async function inForce(lab: Lab, protocol: 'tcp' | 'udp'): Promise<Readonly<Record<string, number>>> {
-  const pattern = `^net.netfilter.nf_conntrack_${protocol}_timeout`;
-  const listed = await lab.output('node', ['sysctl', '-a', '--pattern', pattern]);
+  const files = `/proc/sys/net/netfilter/nf_conntrack_${protocol}_timeout*`;
+  const listed = await lab.output('node', ['sh', '-c', `grep . ${files}`]);
   const names = { udp_timeout: 'unreplied', udp_timeout_stream: 'replied' } as Readonly<Record<string, string>>;
   const others = { max_retrans: 'retrans', unacknowledged: 'unack' } as Readonly<Record<string, string>>;
-  const states = [...listed.matchAll(/nf_conntrack_(\S+) = (\d+)/g)].map(([, name = '', seconds]) => {
+  const states = [...listed.matchAll(/nf_conntrack_(\w+):(\d+)/g)].map(([, name = '', seconds]) => {
     const state = name.replace('tcp_timeout_', '');
     return [names[name] ?? others[state] ?? state, Number(seconds)] as const;
   });

@@ -31,7 +31,7 @@ t.test('connection attempts to silent endpoints are retried on others', async (t
   await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
   const healthy = dualStack('healthy', { number: 42, ports: [{ port: 80 }], endpoints: ['remote-a', 'pod-b'] });
   await Proxy.start(t, lab, { objects: [...WEB, ...healthy] });
-  for (const { from } of WAYS) await lab.output(from, ['sysctl', '-qw', `net.ipv4.tcp_syn_linear_timeouts=${SYNS}`]);
+  for (const { from } of WAYS) await lab.sysctl(from, 'net/ipv4/tcp_syn_linear_timeouts', String(SYNS));
   for (const [silent, dead] of [
     [1, 'remote-b'],
     [2, 'pod-a'],
@@ -93,7 +93,7 @@ const SYSCTLS: Readonly<Record<string, number>> = {
 
 async function setSysctls(lab: Lab, values: Readonly<Record<string, number>>): Promise<void> {
   for (const [name, value] of Object.entries(values))
-    await lab.output('node', ['sysctl', '-qw', `net.netfilter.nf_conntrack_${name}=${value}`]);
+    await lab.sysctl('node', `net/netfilter/nf_conntrack_${name}`, String(value));
 }
 
 /** What says for how long flows of Services are kept, as the mode's own tools list it. */
@@ -226,7 +226,7 @@ t.test('an affinity client goes to another endpoint when its own stops answering
   await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
   const spec = { number: 41, ports: [{ port: 80 }], affinitySeconds: 600, endpoints: [...ENDPOINTS] };
   const proxy = await Proxy.start(t, lab, { objects: dualStack('web', spec) });
-  await lab.output('pod-c', ['sysctl', '-qw', `net.ipv4.tcp_syn_linear_timeouts=${SYNS}`]);
+  await lab.sysctl('pod-c', 'net/ipv4/tcp_syn_linear_timeouts', String(SYNS));
   const where = async (view: FamilyView): Promise<string> => {
     const traffic = { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), timeoutMs: GIVES_UP_MS };
     const connection = await lab.open(traffic);

@@ -56,7 +56,7 @@ async function setSysctls(lab: Lab, first: number): Promise<ReadonlyMap<string, 
     (name, index) => [name, name === 'established' ? first + 50 * SPREAD : first + index * SPREAD] as const,
   );
   for (const [name, value] of values)
-    await lab.output('node', ['sysctl', '-qw', `net.netfilter.nf_conntrack_tcp_timeout_${name}=${value}`]);
+    await lab.sysctl('node', `net/netfilter/nf_conntrack_tcp_timeout_${name}`, String(value));
   return new Map(values);
 }
 

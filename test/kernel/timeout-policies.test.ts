@@ -45,8 +45,7 @@ async function called(lab: Lab, name: string): Promise<readonly string[]> {
     states.map(async (state, place) => {
       if (place === 0) return String(Number(unanswered));
       if (state === 'syn_sent2') return '120';
-      const sysctl = `net.netfilter.nf_conntrack_${SYSCTLS[state] ?? `tcp_timeout_${state}`}`;
-      return (await lab.output('node', ['sysctl', '-n', sysctl])).trim();
+      return await lab.sysctl('node', `net/netfilter/nf_conntrack_${SYSCTLS[state] ?? `tcp_timeout_${state}`}`);
     }),
   );
   return [letter === letter.toLowerCase() ? 'IPv4' : 'IPv6', isTcp ? 'tcp' : 'udp', ...seconds];
@@ -87,7 +86,7 @@ for (const mode of usually(MODES.slice(0, 1), MODES)) {
       'a restart writes no rule: their counts go on',
     );
 
-    await lab.output('node', ['sysctl', '-qw', 'net.netfilter.nf_conntrack_tcp_timeout_established=50403']);
+    await lab.sysctl('node', 'net/netfilter/nf_conntrack_tcp_timeout_established', '50403');
     await eventually(
       'policies follow the sysctl',
       async () =>
