@@ -25,6 +25,7 @@ import { LINES } from '../src/control/conflict-reports.js';
 import { SLICE_MS } from '../src/control/planning.js';
 import { MOST_ENTRIES } from '../src/control/sync-cycle.js';
 import { declaredText, RECENT_SECONDS } from '../src/dataplane/nftables/schema.js';
+import { AFFINITY_ENTRIES } from '../src/plan/frontend-limit.js';
 import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
 import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.js';
 import { MAX_CONNECTIONS as HEALTH_CHECK_CONNECTIONS } from '../src/serve/service-health.js';
@@ -56,7 +57,10 @@ const PAGES: Readonly<Record<string, Bounds>> = {
   'SECURITY.md': {
     ...HANDSHAKES,
     'frontends of a Service in one IP family': [frontends],
-    'endpoints and source ranges of a Service, summed over its frontends, in one IP family': [entries],
+    'endpoints and source ranges of a Service, summed over its frontends, in one IP family': [
+      entries,
+      AFFINITY_ENTRIES,
+    ],
     'entries of one sync of changes': [MOST_ENTRIES],
     'time of planning in one turn': [SLICE_MS],
     'rules of the dispatch that an IPv4 connection walks, mode iptables': [MOST_WALKED],

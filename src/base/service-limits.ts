@@ -2,7 +2,7 @@
 export interface ServiceLimits {
   /** Frontends: ports × addresses, the cluster IP and node ports among them. At least 1. */
   readonly frontends: number;
-  /** Entries: the sum over the frontends of their endpoints and source ranges. At least 1. */
+  /** Entries: the sum over the frontends of their endpoints, source ranges and session affinity. At least 1. */
   readonly entries: number;
 }
 

@@ -142,7 +142,7 @@ const PROCESS_FLAGS = [
   ),
   int(
     'service-entries-max',
-    'maximum endpoints and source ranges of one Service per IP family, summed over its frontends; frontends beyond are left out and reported',
+    'maximum endpoints and source ranges of one Service per IP family, summed over its frontends; session affinity counts as 100; frontends beyond are left out and reported',
     String(DEFAULT_SERVICE_LIMITS.entries),
   ),
   text(

@@ -25,7 +25,7 @@ import type { Takeover } from './takeover.js';
 /** After conntrack refused to remove stale flows, or a Service could not be planned. */
 const RETRY_MS = 1000;
 /**
- * So many entries (frontends, each with its endpoints) one sync of changes has, and one Service beyond. 20,000 take mode nftables a quarter of a second; what
+ * So many entries (frontends, each with its endpoints and session affinity) one sync of changes has, and one Service beyond. 20,000 take mode nftables a quarter of a second; what
  * is left follows in the next sync.
  */
 export const MOST_ENTRIES = 20_000;

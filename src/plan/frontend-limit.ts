@@ -1,6 +1,6 @@
 import type { Family, IPAddress } from '../base/ip.js';
 import type { ServiceLimits } from '../base/service-limits.js';
-import type { EndpointSliceRow, ServicePortRow } from '../state/rows.js';
+import type { EndpointSliceRow, ServicePortRow, ServiceRow } from '../state/rows.js';
 
 /** The limited numbers, counted before anything is made. */
 interface AskedFrontends {
@@ -10,7 +10,7 @@ interface AskedFrontends {
   readonly externalIPs: readonly IPAddress[];
   /** The source ranges of the load balancer addresses. */
   readonly sourceRanges: number;
-  /** As {@link endpointWeight} counts them. */
+  /** As {@link frontendWeight} counts them. */
   readonly endpoints: number;
 }
 
@@ -70,6 +70,21 @@ export class FrontendLimit {
       externalIPs: Math.max(0, addresses(external)),
     };
   }
+}
+
+/**
+ * A frontend with session affinity may be a map and chains of its own in mode nftables, which takes as long as so many
+ * endpoints. It counts in all modes, so that all nodes decide alike.
+ */
+export const AFFINITY_ENTRIES = 100;
+
+/** The most that a frontend may take on any node, without its source ranges: its endpoints, and its session affinity. */
+export function frontendWeight(
+  family: Family,
+  { affinitySeconds }: Pick<ServiceRow, 'affinitySeconds'>,
+  slices: readonly EndpointSliceRow[],
+): number {
+  return endpointWeight(family, slices) + (affinitySeconds === null ? 0 : AFFINITY_ENTRIES);
 }
 
 /** The most that a frontend's endpoints may take on any node. A slice without endpoints is read too, and counts as one. */

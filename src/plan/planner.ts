@@ -7,7 +7,7 @@ import { slotDemand } from './balance.js';
 import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
-import { endpointWeight } from './frontend-limit.js';
+import { AFFINITY_ENTRIES, frontendWeight } from './frontend-limit.js';
 import { planNode } from './node-plan.js';
 import { PlanQueue } from './plan-queue.js';
 import { SelectionMemory } from './selection-memory.js';
@@ -129,16 +129,16 @@ export class Planner {
     return decided.length === 0 ? changed : new Set([...changed, ...decided]);
   }
 
-  /** The most entries of a Service: its frontends, each with its endpoints, in its former plan or its present request. */
+  /** The most entries of a Service: its frontends, each with its endpoints and affinity, in its former plan or its present request. */
   private size(family: Family, snapshot: Snapshot, key: ObjectKey): number {
     const { frontends: most, entries } = this.settings.limits;
     let held = 0;
-    for (const { endpoints, sourceRanges } of this.tables[family].plan(key)?.frontends ?? [])
-      held += 1 + endpoints.count + (sourceRanges?.length ?? 0);
+    for (const { endpoints, affinitySeconds, sourceRanges } of this.tables[family].plan(key)?.frontends ?? [])
+      held += 1 + endpoints.count + (affinitySeconds === null ? 0 : AFFINITY_ENTRIES) + (sourceRanges?.length ?? 0);
     const service = snapshot.service(key);
     if (service === undefined) return held;
     const frontends = Math.min(frontendCount(family, service), most);
-    const weight = endpointWeight(family, snapshot.slicesOf(key)) + service.loadBalancerSourceRanges.length;
+    const weight = frontendWeight(family, service, snapshot.slicesOf(key)) + service.loadBalancerSourceRanges.length;
     return Math.max(held, frontends + Math.min(frontends * weight, Math.max(entries, weight)));
   }
 

@@ -14,7 +14,7 @@ import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { askedBalance, balanceLimitation, PortBalance, selectionFacts, unreadableWeights } from './balance.js';
 import { collect, has, pack } from './candidates.js';
 import { frontendKey, servicePortName } from './frontend-key.js';
-import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
+import { FrontendLimit, frontendWeight, type KeptOfPort } from './frontend-limit.js';
 import type { Selection } from './selection-rules.js';
 import { selectEndpoints, type Select } from './selection.js';
 import { retrySeconds } from './retry.js';
@@ -207,7 +207,7 @@ class ServicePlanner {
         externalIPs: this.externalIPs,
         // Some nodes add the load balancer's own addresses.
         sourceRanges: ranges.length === 0 ? 0 : ranges.length + this.loadBalancerAddresses.length,
-        endpoints: endpointWeight(family, slices),
+        endpoints: frontendWeight(family, service, slices),
       },
       settings.limits,
     );

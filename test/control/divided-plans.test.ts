@@ -40,6 +40,24 @@ async function started(...rows: readonly Row[]): Promise<{
   return { made, commits, run };
 }
 
+t.test('many Services with session affinity are divided among syncs', async (t) => {
+  const { made, run } = await started();
+  const { cycle } = made;
+  const sticky = (number: number): Row =>
+    service(`sticky-${number}`, { clusterIPs: [`10.97.${number >> 8}.${number & 255}`], affinitySeconds: 60 + number });
+  const count = 500;
+  made.upsert(...Array.from({ length: count }, (_, number) => sticky(number)));
+  const taken: number[] = [];
+  do taken.push((await run()).length);
+  while (cycle.planner.tables.IPv4.deferred.size > 0 && taken.length < count);
+  t.equal(taken.length, 3, taken.join());
+  t.ok(
+    taken.every((services) => services <= 200),
+    'one sync has 200 at most',
+  );
+  t.equal(cycle.planner.tables.IPv4.counts.services, count);
+});
+
 t.test('a small change overtakes large ones, and these are planned one after the other', async (t) => {
   const { made, commits, run } = await started();
   const { clock, progress, cycle } = made;

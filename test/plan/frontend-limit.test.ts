@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { ServiceLimits } from '../../src/base/service-limits.js';
+import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../../src/base/service-limits.js';
 import { FrontendLimit } from '../../src/plan/frontend-limit.js';
 import { PlannedCluster } from '../../src/plan/planned-cluster.js';
 import { claimProblems, claimProblemSteps } from '../../src/plan/claim-problems.js';
@@ -73,6 +73,15 @@ t.test('the frontend limit counts endpoints and source ranges for every frontend
   t.equal(plan(text, { frontends: 100, entries: 12 + 20 }, 4).frontends.length, 5);
   t.equal(plan(text, { frontends: 100, entries: 11 }, 4).frontends.length, 2);
   t.equal(plan(text, { frontends: 100, entries: 1 }, 4).frontends.length, 1, 'the first is always kept');
+  t.end();
+});
+
+t.test('the frontend limit counts session affinity for every frontend', (t) => {
+  const text = { ports: ports(3), affinitySeconds: 60 };
+  t.equal(plan(text, { frontends: 100, entries: 303 }, 1).frontends.length, 3);
+  t.equal(plan(text, { frontends: 100, entries: 302 }, 1).frontends.length, 2);
+  t.equal(plan(text, { frontends: 100, entries: 1 }, 1).frontends.length, 1, 'the first is always kept');
+  t.equal(plan({ ports: ports(2000), affinitySeconds: 60 }, DEFAULT_SERVICE_LIMITS, 1).frontends.length, 990);
   t.end();
 });
 
