@@ -347,6 +347,33 @@ t.test('the string interner is bounded, and forgets safely', (t) => {
   t.end();
 });
 
+t.test('the interner bounds lists by the sum of their lengths, and keeps no long ones', (t) => {
+  const ports = (count: number, first = 1) =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `p${first + index}`,
+      protocol: 'TCP' as const,
+      port: first + index,
+      nodePort: 0,
+      targetPort: 0,
+    }));
+  const few = new Interner(5);
+  const many = new Interner();
+  for (const kind of ['ports', 'servicePorts'] as const) {
+    const held = few[kind](ports(3));
+    t.equal(few[kind](ports(3)), held, 'shared');
+    few[kind](ports(3, 7));
+    t.not(few[kind](ports(3)), held, 'forgotten');
+    t.equal(many[kind](ports(1000)), many[kind](ports(1000)));
+    const long = many[kind](ports(1001));
+    t.not(many[kind](ports(1001)), long, 'not kept');
+    t.same(many[kind](ports(1001)), long);
+  }
+  const texts = Array.from({ length: 1001 }, (_, index) => `${index}`);
+  t.not(many.list(texts), many.list(texts));
+  t.same(many.list(texts), texts);
+  t.end();
+});
+
 t.test('an endpoint takes 5 bytes of columns (IPv4) or 17 (IPv6), and one pointer', (t) => {
   const count = 1000;
   const slice = (family: string, address: (index: number) => string): EndpointSliceRow =>

@@ -1,7 +1,10 @@
 import type { EndpointPortRow, ServicePortRow } from '../../state/rows.js';
 
 const DEFAULT_LIMIT = 65_536;
-/** The API allows no slice more endpoints. */
+/**
+ * The longest list and column that are shared. The API allows no slice more endpoints. Objects have few longer lists in
+ * common, and a table that held many of them would keep what tenants have long deleted.
+ */
 const LONGEST_SHARED = 1000;
 
 /**
@@ -18,7 +21,7 @@ export class Interner {
   private readonly columns: Uint8Array[][] = [];
 
   /**
-   * @param limit entries per table.
+   * @param limit entries per table; a list counts as many as it has.
    * @param windows whether the parser's strings may be windows on a whole file, which must not be kept.
    */
   constructor(
@@ -44,25 +47,29 @@ export class Interner {
   }
 
   list(texts: readonly string[]): readonly string[] {
+    if (texts.length > LONGEST_SHARED) return texts.map((text) => this.text(text));
     const [first] = texts;
     // Most lists have one entry; a list as JSON starts with a bracket, so the two forms cannot meet.
     const key = texts.length === 1 && first !== undefined ? `=${first}` : JSON.stringify(texts);
     const held = this.lists.find(key);
     if (held !== undefined) return held;
     const own = texts.map((text) => this.text(text));
-    return this.lists.keep(this.own(key), own);
+    return this.lists.keep(this.own(key), own, own.length);
   }
 
   ports(ports: readonly EndpointPortRow[]): readonly EndpointPortRow[] {
+    if (ports.length > LONGEST_SHARED) return this.ownNames(ports);
     let key = '';
     for (const { name, protocol, port } of ports) key += `${name}/${protocol}/${port},`;
-    return this.portLists.find(key) ?? this.portLists.keep(this.own(key), this.ownNames(ports));
+    return this.portLists.find(key) ?? this.portLists.keep(this.own(key), this.ownNames(ports), ports.length);
   }
 
   servicePorts(ports: readonly ServicePortRow[]): readonly ServicePortRow[] {
+    if (ports.length > LONGEST_SHARED) return this.ownNames(ports);
     let key = '';
     for (const { name, protocol, port, nodePort } of ports) key += `${name}/${protocol}/${port}/${nodePort},`;
-    return this.servicePortLists.find(key) ?? this.servicePortLists.keep(this.own(key), this.ownNames(ports));
+    const held = this.servicePortLists.find(key);
+    return held ?? this.servicePortLists.keep(this.own(key), this.ownNames(ports), ports.length);
   }
 
   /** A copy of a column of `length` bytes, shared where all of them are the same, as they mostly are. An array costs 180 bytes beside its content. */
@@ -81,6 +88,7 @@ export class Interner {
 
 class InternTable<T> {
   private readonly entries = new Map<string, T>();
+  private size = 0;
 
   constructor(private readonly limit: number) {}
 
@@ -88,9 +96,13 @@ class InternTable<T> {
     return this.entries.get(key);
   }
 
-  keep(key: string, value: T): T {
-    if (this.entries.size >= this.limit) this.entries.clear();
+  keep(key: string, value: T, size = 1): T {
+    if (this.size + size > this.limit) {
+      this.entries.clear();
+      this.size = 0;
+    }
     this.entries.set(key, value);
+    this.size += size;
     return value;
   }
 }
