@@ -2,11 +2,11 @@
 // out is in the status, in the log, and reported by an event.
 import t, { type Test } from 'tap';
 import { usually } from '../support/extent.js';
-import { heapBytes, measure, slownessOfCore, watchPages } from '../support/hostile/measures.js';
+import { flood, heapBytes, measure, slownessOfCore, watchPages } from '../support/hostile/measures.js';
 import { IS_EMULATED, OTHERS, ROWS, type Row } from '../support/hostile/rows.js';
 import { rulesByChain, rulesWalked } from '../support/hostile/rules.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
-import { eventually, Lab } from '../support/lab/lab.js';
+import { eventually, Lab, patience } from '../support/lab/lab.js';
 import { answeringNames } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { MOST_WALKED } from '../support/rules-walked.js';
@@ -16,29 +16,49 @@ const SLOWNESS = (IS_EMULATED ? 5 : 1) * slownessOfCore();
 /** What is promised, in milliseconds, on the machine of the documented times. */
 const HEALTH_MS = 1000 * SLOWNESS;
 const CHANGE_MS = 2000 * SLOWNESS;
+/**
+ * By the clock. Other processes make that time longer, and most of all the tests that run beside this one: the promised times do not hold for it. What is
+ * asserted is that nothing waits for a time that they cannot explain, such as the end of a large sync.
+ */
+const WAITED_MS = 30_000 * SLOWNESS;
 const MOST_BYTES = 700_000_000;
 /** A Service at the limits takes more than that; compiled code and tables that only grow take a few. */
 const MOST_KEPT_BYTES = 10_000_000;
 
 async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<void> {
-  const { objects, reported, event, asked = [], works } = row;
+  const { objects, reported, logged = reported, event, asked = [], works, flooded } = row;
   const usual = await measure(lab, proxy, [OTHERS, OTHERS, OTHERS]);
-  const lines = proxy.log.split('\n').length;
+  const logBefore = proxy.log.length;
   const rules = await rulesByChain(lab);
   const walked = await rulesWalked(lab);
   const pages = watchPages(lab, (await proxy.status()).pid, asked);
   const attack = [...OTHERS, ...objects];
+  if (flooded !== undefined) {
+    await proxy.write(attack);
+    await proxy.synced();
+  }
+  const stopFlood = flooded === undefined ? null : flood(lab, flooded);
   const under = await measure(lab, proxy, [attack, attack, attack]);
   t.comment(`under: ${JSON.stringify(under)}`);
   // Large changes of others follow in syncs of their own.
   const isDone = async () => ((await proxy.status()).pendingMs === null ? true : null);
   t.ok(await eventually('no change waits', isDone, 240_000));
-  const { families, memory } = await proxy.status();
-  const texts = families.flatMap(({ conflicts, serviceLimitations }) => [...conflicts, ...serviceLimitations]);
-  t.ok(
-    reported === null ? texts.length === 0 : texts.some((text) => reported.test(text)),
-    texts.join('; ').slice(0, 500),
-  );
+  const reports = async (): Promise<readonly string[]> =>
+    (await proxy.status()).families.flatMap(({ conflicts, serviceLimitations, fullAffinity }) => [
+      ...conflicts,
+      ...serviceLimitations,
+      ...fullAffinity,
+    ]);
+  const isReported = async () => (await reports()).some((text) => reported?.test(text)) || null;
+  if (reported === null) t.same(await reports(), [], 'nothing is left out');
+  else await eventually(`${reported}`, isReported, 60_000);
+  if (logged !== null) {
+    // A line of the log begins with its time and place.
+    const line = new RegExp(logged.source.replace(/^\^/, '').replace(/\$$/, ''));
+    const isLogged = () => Promise.resolve(line.test(proxy.log.slice(logBefore)) || null);
+    await eventually(`the log: ${line}`, isLogged, 60_000);
+  }
+  const { memory } = await proxy.status();
   t.ok(memory.residentBytes < MOST_BYTES, `${memory.residentBytes} bytes`);
   const attacked = await rulesByChain(lab);
   const more = [...rules].filter(([name, count]) => (attacked.get(name) ?? count) > 1.2 * count);
@@ -51,9 +71,14 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
     );
   }
   if (works !== undefined)
-    t.same(await answeringNames(lab, { from: 'client', to: works.to }, 5), [works.answers], `${works.to} works`);
+    t.same(
+      await answeringNames(lab, { from: 'client', to: works.to, timeoutMs: patience(3000) }, 5),
+      [works.answers],
+      `${works.to} works`,
+    );
+  await stopFlood?.();
   const { longest, failed } = await pages();
-  t.ok(longest <= HEALTH_MS, `pages: ${longest} ms`);
+  t.ok(longest.own <= HEALTH_MS && longest.passed <= WAITED_MS, `pages: ${JSON.stringify(longest)}`);
   t.same(failed, []);
   if (event !== null) {
     const [reason, name] = event;
@@ -65,11 +90,14 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
   const after = await measure(lab, proxy, [OTHERS, OTHERS]);
   t.ok(await eventually('nothing of it is left to do', isDone, 240_000));
   t.comment(JSON.stringify({ usual, under, after }));
-  for (const [when, took] of Object.entries({ under, after })) {
-    t.ok(took.health <= HEALTH_MS, `${when}: health ${took.health} ms, usually ${usual.health}`);
-    t.ok(took.change <= CHANGE_MS, `${when}: a change ${took.change} ms, usually ${usual.change}`);
+  for (const [when, { health, change }] of Object.entries({ under, after })) {
+    t.ok(health.own <= HEALTH_MS, `${when}: health ${health.own} ms, usually ${usual.health.own}`);
+    t.ok(change.own <= CHANGE_MS, `${when}: a change ${change.own} ms, usually ${usual.change.own}`);
+    t.ok(health.passed <= WAITED_MS, `${when}: health after ${health.passed} ms`);
+    t.ok(change.passed <= WAITED_MS, `${when}: a change after ${change.passed} ms`);
   }
-  t.ok(proxy.log.split('\n').length - lines < 100, 'the log is not filled');
+  const lines = proxy.log.slice(logBefore).split('\n');
+  t.ok(lines.filter((line) => !line.includes('"synced"')).length < 100, 'the log is not filled');
 }
 
 interface World {
@@ -80,7 +108,7 @@ interface World {
 
 t.test('hostile Services are served within bounds', async (t) => {
   const lab = await Lab.start(t);
-  await lab.serveAll(['pod-a'], [[80, 'TCP']]);
+  await lab.serveAll(['pod-a', 'pod-b'], [[80, 'TCP']]);
   t.comment(`times of a machine that is ${SLOWNESS.toFixed(1)} times as fast count`);
   const plane = await ControlPlane.start(t, lab);
   const proxy = await Proxy.prepare(t, lab, { cluster: plane });
@@ -92,6 +120,9 @@ t.test('hostile Services are served within bounds', async (t) => {
     ROWS,
   ))
     await t.test(row.name, (t) => check(t, { lab, plane, proxy }, row));
-  const after = await heapBytes(lab, proxy);
+  // What searches beside syncs have read is there for a while.
+  let after = Infinity;
+  const isBack = async () => ((after = await heapBytes(lab, proxy)) - before < MOST_KEPT_BYTES ? true : null);
+  await eventually('memory comes back', isBack, 60_000).catch(() => undefined);
   t.ok(after - before < MOST_KEPT_BYTES, `memory comes back: ${after} bytes of heap, ${before} before`);
 });

@@ -1,17 +1,33 @@
 import { readFile, rm } from 'node:fs/promises';
+import { projectFile } from '../lab/agent.js';
 import type { Lab } from '../lab/lab.js';
 import type { Manifest } from '../lab/objects.js';
 import type { Proxy } from '../lab/proxy.js';
 import { PROGRAM } from '../program.js';
+import type { Row } from './rows.js';
 
-/**
- * Milliseconds; the smaller of the two, as other processes make the one longer and idle cores the other. Processor time is that of all threads and of
- * the programs that it started. Some of them run beside each other and beside other processes that share their caches: it counts half.
- */
-export async function duration(pid: number, work: () => Promise<unknown>): Promise<number> {
+/** How long something took, in milliseconds. */
+export interface Took {
+  /**
+   * The smaller of time and processor time, as other processes make the one longer and idle cores the other. Processor time is that of all threads and of
+   * the programs that it started. Some of them run beside each other and beside other processes that share their caches: it counts half.
+   */
+  readonly own: number;
+  /** By the clock: it shows a process that waits and takes no processor time, and how busy the machine is. */
+  readonly passed: number;
+}
+
+const NO_TIME: Took = { own: 0, passed: 0 };
+
+async function duration(pid: number, work: () => Promise<unknown>): Promise<Took> {
   const [began, cpu] = [Date.now(), await processTime(pid)];
   await work();
-  return Math.min(Date.now() - began, ((await processTime(pid)) - cpu) / 2);
+  const passed = Date.now() - began;
+  return { own: Math.min(passed, ((await processTime(pid)) - cpu) / 2), passed };
+}
+
+function longer(one: Took, other: Took): Took {
+  return { own: Math.max(one.own, other.own), passed: Math.max(one.passed, other.passed) };
 }
 
 /** What {@link computation} takes on the machine on which a first start at 200 × 10 takes 0.2 s of processor time, as in docs/develop/measurements.md. */
@@ -46,13 +62,13 @@ async function processTime(pid: number): Promise<number> {
 }
 
 /** Asks for health again and again; answers how long the longest answer took. */
-export function watchHealth(lab: Lab, pid: number): () => Promise<number> {
+function watchHealth(lab: Lab, pid: number): () => Promise<Took> {
   const stopper = new AbortController();
   const asking = (async () => {
-    let longest = 0;
+    let longest = NO_TIME;
     while (!stopper.signal.aborted) {
       const took = await duration(pid, () => lab.http('node', 'http://127.0.0.1:10256/livez', 60_000));
-      longest = Math.max(longest, took);
+      longest = longer(longest, took);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     return longest;
@@ -68,11 +84,11 @@ export function watchPages(
   lab: Lab,
   pid: number,
   paths: readonly string[],
-): () => Promise<{ readonly longest: number; readonly failed: readonly string[] }> {
+): () => Promise<{ readonly longest: Took; readonly failed: readonly string[] }> {
   const stopper = new AbortController();
   const asking = (async () => {
     const failed: string[] = [];
-    let longest = 0;
+    let longest = NO_TIME;
     while (!stopper.signal.aborted && paths.length > 0) {
       for (const path of paths) {
         const ask = async (): Promise<void> => {
@@ -81,7 +97,7 @@ export function watchPages(
           if (!('status' in answer) || ![200, 404].includes(answer.status))
             failed.push(`${path}: ${JSON.stringify(answer)}`);
         };
-        longest = Math.max(longest, await duration(pid, ask));
+        longest = longer(longest, await duration(pid, ask));
       }
     }
     return { longest, failed };
@@ -92,18 +108,40 @@ export function watchPages(
   };
 }
 
+interface Measured {
+  readonly health: Took;
+  readonly change: Took;
+}
+
+/** The addresses of a flood: more than a Service port remembers, and fewer than conntrack has entries. */
+const FLOODING = 70_000;
+const FLOODING_AT_ONCE = 10_000;
+
+/** SYNs from forged addresses until it is stopped, from each again and again. */
+export function flood(lab: Lab, { address, port }: NonNullable<Row['flooded']>): () => Promise<void> {
+  const stopper = new AbortController();
+  const script = projectFile('test/support/lab/crowd.py');
+  const flooding = (async () => {
+    for (let start = 0; !stopper.signal.aborted; start = (start + FLOODING_AT_ONCE) % FLOODING) {
+      const first = `11.${start >> 16}.${(start >> 8) & 255}.${start & 255}`;
+      const words = [address, String(port), first, String(FLOODING_AT_ONCE), 'TCP'];
+      await lab.output('client', ['python3', '-B', script, ...words]);
+    }
+  })();
+  return () => {
+    stopper.abort();
+    return flooding;
+  };
+}
+
 /** Writes objects, and with them another Service, until that is in the kernel. */
-export async function measure(
-  lab: Lab,
-  proxy: Proxy,
-  steps: readonly (readonly Manifest[])[],
-): Promise<{ readonly health: number; readonly change: number }> {
+export async function measure(lab: Lab, proxy: Proxy, steps: readonly (readonly Manifest[])[]): Promise<Measured> {
   const { pid } = await proxy.status();
   const health = watchHealth(lab, pid);
-  let longest = 0;
+  let longest = NO_TIME;
   for (const objects of steps) {
     await proxy.write(objects);
-    longest = Math.max(longest, await duration(pid, () => proxy.synced()));
+    longest = longer(longest, await duration(pid, () => proxy.synced()));
   }
   return { health: await health(), change: longest };
 }

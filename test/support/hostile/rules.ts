@@ -5,14 +5,31 @@ import { walk } from '../rules-walked.js';
 import { VICTIM } from './rows.js';
 
 /**
- * How many rules each chain has that connections of any Service may meet, in mode nftables. Maps and sets are found by hashes, so what a connection costs is
- * in the number of rules; times would say how busy this machine is.
+ * How many rules each chain has that connections of any Service may meet, in modes nftables and ipvs. Maps and sets are found by hashes, so what a connection
+ * costs is in the number of rules; times would say how busy this machine is. Virtual services are found by a hash too, of 256 buckets whatever their number
+ * (IP_VS_SVC_TAB_BITS): 10,000 frontends are 40 more to compare.
  */
 export async function rulesByChain(lab: Lab): Promise<ReadonlyMap<string, number>> {
-  if (labMode() !== 'nftables') return new Map();
-  const listing = await lab.output('node', ['nft', '-s', 'list', 'table', 'ip', 'kube-proxy']);
-  const chains = [...listing.matchAll(/\tchain (\S+) \{\n(.*?)\n?\t\}\n/gs)];
-  return new Map(chains.map(([, name = '', text = '']) => [name, text.split('\n').length]));
+  const { name, flavor } = configuredMode(labMode());
+  if (name === 'iptables') return new Map();
+  const counts = new Map<string, number>();
+  for (const family of ['ip', 'ip6'] as const) {
+    if (flavor === null) {
+      // Without elements: a map of clients may have thousands.
+      const listing = await lab.output('node', ['nft', '-s', '-t', 'list', 'table', family, 'kube-proxy']);
+      for (const [, chain = '', text = ''] of listing.matchAll(/\tchain (\S+) \{\n(.*?)\n?\t\}\n/gs))
+        counts.set(`${family} ${chain}`, text.split('\n').length);
+      continue;
+    }
+    const saved = await lab.output('node', [`${family}tables-${flavor}-save`]);
+    let table = '';
+    for (const [, title, chain = ''] of saved.matchAll(/^(?:\*(\S+)|-A (\S+) .*)$/gm)) {
+      const at = `${family} ${table} ${chain}`;
+      if (title === undefined) counts.set(at, (counts.get(at) ?? 0) + 1);
+      else table = title;
+    }
+  }
+  return counts;
 }
 
 /**
