@@ -32,6 +32,10 @@ constexpr int kAttempts = 3;
 /// Between a listing that gave way to a stream and the next attempt.
 constexpr milliseconds kFirstPause{10};
 constexpr milliseconds kLongestPause{1000};
+/// For so long a listing makes way for streams; then they wait for it once.
+constexpr seconds kPatience{5};
+/// And no longer than this.
+constexpr seconds kLongestWait{10};
 /// iptables' RESOURCE_PROBLEM: the lock, or EAGAIN of the kernel. The nft flavour uses it for whatever the kernel refuses.
 constexpr int kResourceProblem = 4;
 constexpr std::size_t kShownWords = 600;
@@ -129,6 +133,8 @@ bool flavor_works(const ProcessEnvironment& environment, Family family, Flavor f
 /// Streams of the nft flavour that this process has begun, and those under way.
 std::atomic<std::uint32_t> streams_begun{0};
 std::atomic<std::uint32_t> streams_under_way{0};
+/// Listings that have made way for long enough.
+std::atomic<std::uint32_t> listings_ahead{0};
 
 /// Microseconds that listings have taken.
 std::atomic<std::int64_t> listed_for{0};
@@ -142,12 +148,22 @@ std::int64_t thread_time() {
 class NftStream {
  public:
   NftStream() {
+    const auto end = std::chrono::steady_clock::now() + kLongestWait;
+    while (listings_ahead > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kFirstPause);
     ++streams_under_way;
     ++streams_begun;
   }
   NftStream(const NftStream&) = delete;
   NftStream& operator=(const NftStream&) = delete;
   ~NftStream() { --streams_under_way; }
+};
+
+class Ahead {
+ public:
+  Ahead() { ++listings_ahead; }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+  ~Ahead() { --listings_ahead; }
 };
 
 /// Runs iptables-save, and counts what it takes.
@@ -159,12 +175,16 @@ Exit run_save(const ProcessEnvironment& environment, const std::string& program,
 }
 
 /// Runs iptables-nft-save. It reads all rules, begins again if a transaction has committed meanwhile, and then prints. Beside a stream of ours
-/// it would only keep a core busy. So it ends when one begins, and is started after it.
+/// it would only keep a core busy. So it ends when one begins, and is started after it. Where there is always another stream they wait for a listing in
+/// the end, as external changes would never be found.
 Exit list_beside_streams(const ProcessEnvironment& environment, const std::string& program, const std::vector<std::string>& arguments,
                          const std::function<void(std::string_view)>& output) {
-  const auto end = std::chrono::steady_clock::now() + kSaveLimit;
+  const auto began = std::chrono::steady_clock::now();
+  const auto end = began + kSaveLimit;
+  std::optional<Ahead> ahead;
   const auto left = [&] { return std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()); };
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    if (!ahead && std::chrono::steady_clock::now() - began >= kPatience) ahead.emplace();
     while (streams_under_way > 0 && left() > milliseconds(0)) std::this_thread::sleep_for(kFirstPause);
     const std::uint32_t begun = streams_begun;
     bool prints = false;
@@ -173,7 +193,7 @@ Exit list_beside_streams(const ProcessEnvironment& environment, const std::strin
       prints = true;
       output(piece);
     };
-    const auto gives_way = [&] { return gave_way = !prints && streams_begun != begun; };
+    const auto gives_way = [&] { return gave_way = !ahead && !prints && streams_begun != begun; };
     const Exit exit = run_save(environment, program, arguments, left(), take, gives_way);
     if (!gave_way || left() <= pause) return exit;
     std::this_thread::sleep_for(pause);
