@@ -3,6 +3,7 @@ import '../support/namespace.js';
 
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { NativeError } from '../../src/native/errors.js';
 import { isNativeError } from '../../src/native/errors.js';
@@ -353,13 +354,10 @@ t.test('iptables-nft: a listing ends although there is always another stream', a
   // It takes longer than the pauses between the streams.
   writeFileSync(`${dir}/iptables-nft-save`, `#!/bin/sh\nsleep 1\nexec ${save} "$@"\n`, { mode: 0o755 });
   process.env['PATH'] = `${dir}:${path ?? ''}`;
-  let isListed = false;
-  const listing = addon.iptablesList('IPv4', 'nft', ['filter', 'nat'], ['T-BUSY']).finally(() => (isListed = true));
+  const listing = addon.iptablesList('IPv4', 'nft', ['filter', 'nat'], ['T-BUSY']);
   let streams = 0;
-  while (!isListed) {
+  while ((await Promise.race([listing, pause(100, 'goes on')])) === 'goes on')
     await restore('IPv4', 'nft', chain('T-BUSY', [text(`-m comment --comment ${streams++} -j RETURN`)]));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
   process.env['PATH'] = path;
   t.ok((await listing).some(({ name }) => name === 'T-BUSY'));
   t.ok(streams > 1, 'it made way at first');
