@@ -184,13 +184,18 @@ export class NodeProxy {
     // Forwarding waits for no address, certificate or log. What is invalid about them ends the start all the same.
     await Promise.all([
       this.sources.start(this.reconfiguration.config),
-      this.listeners.start(),
-      this.statusSocket?.start(),
+      this.startServing(),
       this.changeObservers.prepare(),
     ]);
     if (this.ending) return;
     this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
     this.warnOfMode();
+  }
+
+  /** Who finds the process healthy can ask it. */
+  private async startServing(): Promise<void> {
+    await this.statusSocket?.start();
+    await this.listeners.start();
   }
 
   private warnOfMode(): void {

@@ -274,8 +274,8 @@ t.test('300 affinity timeouts add no rule to a connection of another Service', o
       endpointSlice(name, [{ address: ADDRESSES['pod-a'].IPv4 }], [{ port: 80 }]),
     ];
   });
-  await proxy.write([...sticky(LONG), ...others.flat()]);
-  await proxy.synced();
+  // Several syncs.
+  await proxy.apply([...sticky(LONG), ...others.flat()]);
   const after = await chains(lab);
   for (const [name, text] of before) t.equal(after.get(name), text, `chain ${name}`);
   const timeouts = [...after.keys()].flatMap((name) => /^remember-clients-(\d+)-/.exec(name)?.[1] ?? []);
