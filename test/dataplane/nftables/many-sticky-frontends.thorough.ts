@@ -5,8 +5,8 @@ import { renderTable } from '../../../src/dataplane/nftables/render.js';
 import { port, service, slice } from '../../support/rows.js';
 import { compiler, NODE_ROWS, Rig } from './rig.js';
 
-const SERVICES = 45;
-const PORTS = 1000;
+/** A Service may have 990 of them. */
+const [SERVICES, PORTS] = [50, 900];
 
 t.test('a table of 45,000 frontends with affinity is made', (t) => {
   const rig = new Rig();
