@@ -91,6 +91,8 @@ export class Listeners {
    * @throws ConfigError when the files of the flags for TLS cannot be used.
    */
   async start(): Promise<void> {
+    // A start that fails elsewhere closes what is not open yet.
+    if (this.closed) return;
     await Promise.all([this.health.start(), this.startMetrics()]);
   }
 

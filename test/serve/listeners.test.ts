@@ -98,6 +98,14 @@ async function configuration(health: string, metrics: string, more = ''): Promis
   );
 }
 
+t.test('listeners that are closed before they start are not opened', async (t) => {
+  const [health, metrics] = [await freePort(), await freePort()];
+  const { listeners } = world(t, await configuration(`127.0.0.1:${health}`, `127.0.0.1:${metrics}`));
+  await listeners.close();
+  await listeners.start();
+  t.same([await ask(health, '/livez'), await ask(metrics, '/configz')], [null, null]);
+});
+
 t.test('servers move when their address changes, and pages are switched live', async (t) => {
   const [first, second, third] = [await freePort(), await freePort(), await freePort()];
   const { listeners, log } = world(t, await configuration(`127.0.0.1:${first}`, `127.0.0.1:${second}`));
