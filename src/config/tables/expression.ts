@@ -129,14 +129,24 @@ function report(section: Section, name: string, source: string, problem: string,
 /** Macros that go through a list or a map. */
 const COMPREHENSIONS = ['all', 'exists', 'exists_one', 'existsOne', 'map', 'filter', 'transformList', 'transformMap'];
 
+/** By variable and shape: a file may have thousands of conditions. */
+const typedEnvironments = new Map<string, Environment>();
+
+function typedEnvironment(variable: string, shape: Shape | null): Environment {
+  const key = JSON.stringify([variable, shape]);
+  const known = typedEnvironments.get(key);
+  if (known !== undefined) return known;
+  const made = new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS });
+  if (shape === null) made.registerVariable(variable, 'map');
+  else made.registerVariable({ name: variable, schema: shape });
+  typedEnvironments.set(key, made);
+  return made;
+}
+
 /** What the types say against an expression that is otherwise right. */
 function typeProblem(source: string, variable: string, shape: Shape | null): string | null {
   try {
-    const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS };
-    const environment = new Environment(options);
-    if (shape === null) environment.registerVariable(variable, 'map');
-    else environment.registerVariable({ name: variable, schema: shape });
-    const run = environment.parse(source);
+    const run = typedEnvironment(variable, shape).parse(source);
     const { valid, error, type } = run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
     if (shape === null && goesThrough(run.ast, variable)) return throughUnknown(variable);
