@@ -14,7 +14,7 @@ export const SERVICE_LIMIT_FLAGS = [
   text(
     'service-entries-max',
     'int',
-    'maximum endpoints and source ranges of one Service, summed over its frontends, as for the proxies',
+    'maximum endpoints and source ranges of one Service, summed over its frontends, as for the proxies; session affinity counts as 100',
     String(DEFAULT_SERVICE_LIMITS.entries),
   ),
 ] as const;

@@ -22,7 +22,11 @@ export type ResultType = 'bool' | 'string' | 'list';
 
 /** Kept small: who writes an expression means a sentence, not a program. */
 const MAX_BYTES = 10_240;
-const LIMITS = { maxAstNodes: 2000, maxDepth: 50 } as const;
+const OPTIONS = {
+  enableOptionalTypes: true,
+  homogeneousAggregateLiterals: false,
+  limits: { maxAstNodes: 2000, maxDepth: 50 },
+} as const;
 
 /** Called instead of the library's `matches`, which uses JavaScript's engine. It is no identifier of CEL, so no expression can name it. */
 const MATCHES = 'matches (RE2)';
@@ -32,10 +36,9 @@ const environments = new Map<string, Environment>();
 function environmentOf(variable: string): Environment {
   const known = environments.get(variable);
   if (known !== undefined) return known;
-  const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS };
   const text = { name: 'text', type: 'string' };
   const pattern = { name: 'pattern', type: 'string' };
-  const made = new Environment(options)
+  const made = new Environment(OPTIONS)
     .registerVariable(variable, 'map')
     .registerFunction({
       name: MATCHES,
@@ -136,7 +139,7 @@ function typedEnvironment(variable: string, shape: Shape | null): Environment {
   const key = JSON.stringify([variable, shape]);
   const known = typedEnvironments.get(key);
   if (known !== undefined) return known;
-  const made = new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS });
+  const made = new Environment(OPTIONS);
   if (shape === null) made.registerVariable(variable, 'map');
   else made.registerVariable({ name: variable, schema: shape });
   typedEnvironments.set(key, made);
