@@ -41,6 +41,7 @@ const PARTS = {
   // Answers of a running process, for its clients.
   status: {
     entries: [
+      'src/serve/debug-answers.ts',
       'src/serve/status-answer.ts',
       'src/serve/observed-node.ts',
       'src/serve/plan-stream.ts',

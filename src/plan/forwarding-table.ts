@@ -31,8 +31,9 @@ interface Claim {
  * All Services' plans of one family. A Service claims a frontend: an address and port. Of several claims on one frontend
  * one holds it, and the others wait. A cluster IP comes first: the API gave it to one Service alone. Then comes an address
  * from a load balancer's status, then an external IP, which any user may name. On an address of this node an external IP
- * comes after a node port of another Service. Among claims of one kind the oldest Service wins, in any order of arrival.
- * Work per change is proportional to the Service that changed.
+ * comes after a node port of another Service, and it does not get an address and port of the API server: a node that loses
+ * that never learns of the Service's end. Among claims of one kind the oldest Service wins, in any order of arrival. Work
+ * per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -51,6 +52,8 @@ export class ForwardingTable implements FamilyTable {
   readonly clusterAddresses = new AddressCounts();
   readonly hairpinAddresses = new AddressCounts();
   readonly ownEndpoints = new AddressCounts();
+  /** The API server's endpoints: by frontend key, and by address alone. */
+  private apiServers: ReadonlyMap<FrontendKey | IPAddress, Claim> = new Map();
   private withoutLocal = NO_PORTS;
   private endpoints = 0;
   private changedFrontends = new Set<FrontendKey>();
@@ -153,11 +156,14 @@ export class ForwardingTable implements FamilyTable {
    */
   *conflictsOf(plan: ServicePlan): IterableIterator<{ readonly conflict: Conflict; readonly own: 'winner' | 'loser' }> {
     for (const frontend of plan.frontends) {
-      const isOther = (claim: Claim | undefined): boolean => claim !== undefined && claim.plan.service !== plan.service;
+      const claim = { plan, frontend };
+      const ahead = this.ahead(claim);
+      if (ahead !== null) yield { conflict: conflictOf(ahead, claim), own: 'loser' };
+      if (ahead !== null) continue;
+      const isOther = (other: Claim | undefined): boolean => other !== undefined && other.plan.service !== plan.service;
       const holder = this.held.get(frontend.key);
       const other = isOther(holder) ? holder : this.waiting.get(frontend.key)?.find(isOther);
       if (other === undefined) continue;
-      const claim = { plan, frontend };
       const wins = compare(claim, other).order < 0;
       yield wins
         ? { conflict: conflictOf(claim, other), own: 'winner' }
@@ -174,8 +180,10 @@ export class ForwardingTable implements FamilyTable {
     if (JSON.stringify(plan) === JSON.stringify(this.nodePlan)) return;
     const addresses = new Set([...this.nodePlan.nodePortAddresses, ...plan.nodePortAddresses]);
     const isSame = this.nodePlan.nodePortAddresses.join() === plan.nodePortAddresses.join();
+    const [before, after] = [this.nodePlan.ownAddresses, plan.ownAddresses];
     this.nodePlan = plan;
     this.nodeChanged = true;
+    if (before?.join() !== after?.join()) this.decideExternalIPs(this.apiServers);
     if (isSame) return;
     const nodePorts = [...this.held.values()].filter(({ frontend }) => frontend.kind === 'NodePort');
     for (const { frontend } of nodePorts) this.decideAgain(frontend, [...addresses]);
@@ -192,6 +200,11 @@ export class ForwardingTable implements FamilyTable {
     for (const key of keys) {
       const frontend = next.get(key);
       this.replaceClaim(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
+    }
+    if (service === API_SERVER) {
+      const before = this.apiServers;
+      this.apiServers = apiServersOf(plan);
+      this.decideExternalIPs(new Map([...before, ...this.apiServers]));
     }
     this.noteTouched();
     this.clusterAddresses.replace(clusterAddresses(previous), clusterAddresses(plan));
@@ -245,7 +258,7 @@ export class ForwardingTable implements FamilyTable {
   private replaceClaim(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
     const holder = this.held.get(key);
     const isAlone = !this.waiting.has(key) && (holder === undefined || holder.plan.service === service);
-    if (isAlone && (claim === null || this.nodePortBefore(claim) === null)) {
+    if (isAlone && (claim === null || this.ahead(claim) === null)) {
       if (claim === null) this.held.delete(key);
       else this.held.set(key, claim);
     } else {
@@ -265,14 +278,14 @@ export class ForwardingTable implements FamilyTable {
     if (holder === undefined) return [...losers];
     const claims = [holder, ...losers];
     const [best] = losers;
-    // One that is better may wait for a node port.
+    // One that is better may wait for a node port, or for the API server.
     if (best !== undefined && compare(best, holder).order < 0) claims.sort((one, other) => compare(one, other).order);
     return claims;
   }
 
   /** @param claims all on a frontend, best first. */
   private decide(key: FrontendKey, claims: readonly Claim[]): void {
-    const best = claims.find((claim) => this.nodePortBefore(claim) === null);
+    const best = claims.find((claim) => this.ahead(claim) === null);
     const rest = claims.filter((claim) => claim !== best);
     const before = this.waiting.get(key)?.length ?? 0;
     this.waitingCount += rest.length - before;
@@ -295,30 +308,61 @@ export class ForwardingTable implements FamilyTable {
 
   /** Another Service gained, lost or moved a node port: external IPs on its addresses yield to it, or no longer do. */
   private decideAgain({ port, protocol }: FrontendPlan, addresses: readonly IPAddress[]): void {
-    for (const address of addresses) {
-      const key = frontendKey(address, port, protocol);
-      const before = this.held.get(key);
-      const claims = this.claimsOn(key);
-      if (claims.length === 0) continue;
-      this.decide(key, claims);
-      this.noteChange(key, before);
-    }
+    for (const address of addresses) this.decideOn(frontendKey(address, port, protocol));
+  }
+
+  private decideOn(key: FrontendKey): void {
+    const before = this.held.get(key);
+    const claims = this.claimsOn(key);
+    if (claims.length === 0) return;
+    this.decide(key, claims);
+    this.noteChange(key, before);
+  }
+
+  /** API servers come and go rarely, so that a pass over all frontends is no cost. */
+  private decideExternalIPs(keys: ReadonlyMap<string, unknown>): void {
+    const isConcerned = ({ frontend: { kind, key, address } }: Claim): boolean =>
+      kind === 'ExternalIP' && (keys.has(key) || keys.has(address ?? ''));
+    const claims = [...this.held.values(), ...[...this.waiting.values()].flat()].filter(isConcerned);
+    for (const { frontend } of claims) this.decideOn(frontend.key);
   }
 
   /**
-   * The node port of another Service that an external IP yields to, because it is an address of this node. The API gave the
-   * port to that Service alone.
+   * The claim of another Service that an external IP yields to: of the API server, or of a node port on an address of this
+   * node. The API gave the port to that Service alone. Where the mode makes the Services' addresses the node's, the node
+   * reaches no port any more of a host whose address is an external IP.
    */
-  private nodePortBefore({ frontend, plan }: Claim): Claim | null {
-    const { kind, address, port, protocol } = frontend;
-    if (kind !== 'ExternalIP' || address === null || !this.nodePlan.nodePortAddresses.includes(address)) return null;
-    const nodePort = this.held.get(frontendKey(null, port, protocol));
-    return nodePort === undefined || nodePort.plan.service === plan.service ? null : nodePort;
+  private ahead({ frontend, plan }: Claim): Claim | null {
+    const { kind, key, address, port, protocol } = frontend;
+    if (kind !== 'ExternalIP' || address === null) return null;
+    const { ownAddresses, nodePortAddresses } = this.nodePlan;
+    const isWhole = ownAddresses?.includes(address) === false;
+    const other =
+      this.apiServers.get(isWhole ? address : key) ??
+      (nodePortAddresses.includes(address) ? this.held.get(frontendKey(null, port, protocol)) : undefined);
+    return other === undefined || other.plan.service === plan.service ? null : other;
   }
 
   private winnerOver(loser: Claim): Claim | null {
-    return this.held.get(loser.frontend.key) ?? this.nodePortBefore(loser);
+    return this.held.get(loser.frontend.key) ?? this.ahead(loser);
   }
+}
+
+/** The Service that each API server adds its own address to. */
+const API_SERVER: ObjectKey = 'default/kubernetes';
+
+function apiServersOf(plan: ServicePlan | null): ReadonlyMap<FrontendKey | IPAddress, Claim> {
+  const claims = new Map<FrontendKey | IPAddress, Claim>();
+  if (plan === null) return claims;
+  for (const frontend of plan.frontends) {
+    const { endpoints, protocol } = frontend;
+    for (let index = 0; index < endpoints.count; index++) {
+      const address = endpoints.address(index);
+      for (const key of [address, frontendKey(address, endpoints.port(index), protocol)])
+        claims.set(key, { plan, frontend });
+    }
+  }
+  return claims;
 }
 
 function put<Value>(map: Map<ObjectKey, Value>, key: ObjectKey, value: Value | null): void {
@@ -361,15 +405,16 @@ export function compareAge(one: Aged, other: Aged): { readonly order: number; re
 }
 
 function conflictOf(winner: Claim, loser: Claim): Conflict {
+  const isEndpoint = winner.frontend.key !== loser.frontend.key && winner.frontend.kind !== 'NodePort';
   return {
-    // The winner's may be a node port.
+    // The winner's may be a node port, or have it as an endpoint.
     frontend: loser.frontend.key,
     family: winner.frontend.family,
     winner: winner.frontend.servicePort,
     loser: loser.frontend.servicePort,
     winnerKind: winner.frontend.kind,
     loserKind: loser.frontend.kind,
-    reason: compare(winner, loser).reason,
+    reason: isEndpoint ? 'endpoint' : compare(winner, loser).reason,
   };
 }
 

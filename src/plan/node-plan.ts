@@ -26,13 +26,16 @@ export function planNode(
     for (const cidr of row.cidrs) if (familyOf(cidr) === family) cidrs.add(cidr);
   }
   const prefixes = nodePortPrefixes(family, settings, node);
+  const own = ownAddresses(family, settings, node);
   return {
     family,
     localDetector: localDetector(family, settings, node),
     masqueradeAll: settings.masqueradeAll,
     masqueradeMark: 2 ** settings.masqueradeBit,
     nodePortPrefixes: prefixes,
-    nodePortAddresses: nodePortAddresses(family, prefixes, settings, node),
+    // Node ports do not use other addresses of its links.
+    nodePortAddresses: prefixes === null ? own : own.filter((address) => anyContains(prefixes, address)),
+    ownAddresses: settings.traits.guardsServiceAddresses ? own : null,
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     clientPrefix: family === 'IPv4' ? IPV4_BITS : settings.affinityIPv6Prefix,
     serviceCIDRs: [...cidrs].sort(),
@@ -78,19 +81,12 @@ export function opensLoopback({
   return own.length === 0 || own.some(touchesLoopback);
 }
 
-/** The node's addresses in the cluster: node ports do not use other addresses of its links. */
-function nodePortAddresses(
-  family: Family,
-  prefixes: readonly IPPrefix[] | null,
-  settings: PlanSettings,
-  node: NodeRow | undefined,
-): readonly IPAddress[] {
+/** The node's addresses in the cluster. Sorted. */
+function ownAddresses(family: Family, settings: PlanSettings, node: NodeRow | undefined): readonly IPAddress[] {
   const first = nodeFacts(settings, node).addresses[family];
   const own = (node?.addresses ?? []).filter((address) => familyOf(address) === family);
   const all = new Set(first === null ? own : [first, ...own]);
-  return [...all]
-    .filter((address) => !isLoopback(address) && (prefixes === null || anyContains(prefixes, address)))
-    .sort();
+  return [...all].filter((address) => !isLoopback(address)).sort();
 }
 
 /** A family without a prefix of its own answers on every local address, as in kube-proxy (behaviour ST-21, SV-31). */

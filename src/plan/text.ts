@@ -188,6 +188,7 @@ export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict
     kind: `as its ${KIND_NAMES[winnerKind]}, which comes before ${KIND_NAMES[loserKind]}`,
     age: 'the older Service',
     key: 'as old as the other and first by name',
+    endpoint: 'an endpoint of which has this address',
   }[reason];
   return `belongs to ${winner}, ${why}`;
 }

@@ -168,6 +168,8 @@ export interface NodePlan {
   readonly nodePortsOnLoopback: boolean;
   /** Those of the Node's own addresses on which they answer. Sorted. */
   readonly nodePortAddresses: readonly IPAddress[];
+  /** The Node's own addresses, where the mode makes Services' addresses the node's; null: it does not. Sorted. */
+  readonly ownAddresses: readonly IPAddress[] | null;
   /** Bits of an address by which session affinity takes clients for the same one. */
   readonly clientPrefix: number;
   /** Addresses in here that no Service holds are dropped. Sorted. */
@@ -187,8 +189,11 @@ export interface Conflict {
   /** As what each has the address. */
   readonly winnerKind: FrontendKind;
   readonly loserKind: FrontendKind;
-  /** The reason of the decision: the kind, the age of the Services, or, with both the same, the key. */
-  readonly reason: 'kind' | 'age' | 'key';
+  /**
+   * The reason of the decision: the kind, the age of the Services, or, with both the same, the key. Or the address is an
+   * endpoint's, of the API server.
+   */
+  readonly reason: 'kind' | 'age' | 'key' | 'endpoint';
 }
 
 /** Two Services that claim the same frontends, of which one gets none. */

@@ -3,7 +3,7 @@ import { EndpointList } from '../../src/base/endpoint-list.js';
 import { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { planNode } from '../../src/plan/node-plan.js';
-import { printConflict, printFrontend, printTable } from '../../src/plan/text.js';
+import { printConflict, printConflictPair, printFrontend, printTable } from '../../src/plan/text.js';
 import type { FrontendPlan, NodePlan, ServicePlan } from '../../src/plan/types.js';
 import { rounds } from '../support/extent.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -450,6 +450,88 @@ t.test('a Service may have its own node port as external IP, and a load balancer
   const loadBalancer = { ...port30080('balancer', NODE_ADDRESS), kind: 'LoadBalancer' as const };
   table.setService('balancer', plan('balancer', [loadBalancer]));
   t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'balancer');
+  t.end();
+});
+
+/** Two ports of the API server's address, and one of another host's, as external IPs of a Service. */
+const USURPER = plan(
+  'default/usurper',
+  (['10.0.0.1', '10.0.0.9'] as const).flatMap((host) =>
+    [80, 81].map((port) =>
+      frontend('default/usurper', host, {
+        key: frontendKey(address(host), port, 'TCP'),
+        kind: 'ExternalIP',
+        port,
+        endpoints: list([7]),
+      }),
+    ),
+  ),
+);
+
+function apiServers(...hosts: readonly number[]): ServicePlan {
+  return plan('default/kubernetes', [frontend('default/kubernetes:https', '10.96.0.1', { endpoints: list(hosts) })]);
+}
+
+const OF_THE_USURPER = /^10\.0\./;
+
+function heldBy(table: ForwardingTable, keys: RegExp): readonly string[] {
+  return [...table.frontends()]
+    .map(({ key }) => key)
+    .filter((key) => keys.test(key))
+    .sort();
+}
+
+t.test('an external IP does not get the address and port of an API server', (t) => {
+  const rest = ['10.0.0.1:81/TCP', '10.0.0.9:80/TCP', '10.0.0.9:81/TCP'];
+  for (const order of [
+    [apiServers(1), USURPER],
+    [USURPER, apiServers(1)],
+  ]) {
+    const table = new ForwardingTable(NODE);
+    for (const one of order) table.setService(one.service, one);
+    t.same(heldBy(table, OF_THE_USURPER), rest);
+    t.same(table.conflictPairs().map(printConflictPair), [
+      'conflict: IPv4 10.0.0.1:80/TCP belongs to default/kubernetes:https, an endpoint of which has this address; default/usurper does not get it',
+    ]);
+    t.match([...table.conflictsOf(USURPER)], [{ own: 'loser', conflict: { frontend: '10.0.0.1:80/TCP' } }]);
+    table.takeChange();
+    table.setService('default/kubernetes', apiServers(2));
+    t.same(heldBy(table, OF_THE_USURPER), ['10.0.0.1:80/TCP', ...rest], 'when it has moved');
+    t.ok(table.takeChange().frontends.has('10.0.0.1:80/TCP'));
+    table.setService('default/kubernetes', apiServers(1, 2, 9));
+    t.same(heldBy(table, OF_THE_USURPER), ['10.0.0.1:81/TCP', '10.0.0.9:81/TCP']);
+    table.setService('default/kubernetes', null);
+    t.equal(heldBy(table, OF_THE_USURPER).length, 4);
+    t.equal(table.conflictCount, 0);
+  }
+  t.end();
+});
+
+t.test('where Services get whole addresses, an external IP gets no port of an API server on another node', (t) => {
+  const settings = planSettings({ traits: { ...planSettings().traits, guardsServiceAddresses: true } });
+  const there = planNode('IPv4', settings, node('me', ['192.168.0.2']), []);
+  const table = new ForwardingTable(there);
+  for (const one of [USURPER, apiServers(1)]) table.setService(one.service, one);
+  t.same(heldBy(table, OF_THE_USURPER), ['10.0.0.9:80/TCP', '10.0.0.9:81/TCP']);
+  t.match(table.conflictPairs(), [{ count: 2, first: { winner: 'default/kubernetes:https' } }]);
+  table.takeChange();
+  table.setNode(planNode('IPv4', settings, node('me', ['10.0.0.1']), []));
+  t.same(heldBy(table, OF_THE_USURPER), ['10.0.0.1:81/TCP', '10.0.0.9:80/TCP', '10.0.0.9:81/TCP'], 'on its own node');
+  t.same([...table.takeChange().frontends], ['10.0.0.1:81/TCP']);
+  table.setNode(there);
+  t.equal(heldBy(table, OF_THE_USURPER).length, 2);
+  t.end();
+});
+
+t.test('the API server keeps external IPs of its own, and a load balancer gets any address', (t) => {
+  const table = new ForwardingTable(NODE);
+  const own = { ...frontend('default/kubernetes:https', '10.0.0.1'), kind: 'ExternalIP' as const };
+  table.setService('default/kubernetes', plan('default/kubernetes', [...apiServers(1).frontends, own]));
+  t.equal(table.frontend('10.0.0.1:80/TCP')?.servicePort, 'default/kubernetes:https');
+  table.setService('default/kubernetes', apiServers(1));
+  t.equal(table.frontend('10.0.0.1:80/TCP'), undefined);
+  table.setService('a', plan('a', [{ ...frontend('a', '10.0.0.1'), kind: 'LoadBalancer' }]));
+  t.equal(table.frontend('10.0.0.1:80/TCP')?.servicePort, 'a');
   t.end();
 });
 

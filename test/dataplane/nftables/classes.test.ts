@@ -20,6 +20,7 @@ const NODE: NodePlan = {
   nodePortPrefixes: null,
   nodePortsOnLoopback: false,
   nodePortAddresses: [],
+  ownAddresses: null,
   clientPrefix: 32,
   retryTimes: NO_RETRIES,
   address: null,
