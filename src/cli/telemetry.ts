@@ -7,8 +7,8 @@ import { ServiceRefusals, type RefusingFamily } from '../control/service-refusal
 import type { ConntrackAddon } from '../native/contract.js';
 import type { MetricFamily } from '../observe/exposition.js';
 import { ProgrammingTimes } from '../observe/telemetry/programming-times.js';
-import { ServiceSeries, type PortTraffic, type ServiceTraffic } from '../observe/telemetry/service-series.js';
-import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
+import { ServiceSeries, type PortTraffic } from '../observe/telemetry/service-series.js';
+import type { CountedTraffic, ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
 import { attemptFamilies } from '../observe/telemetry/attempt-series.js';
 import type { AcknowledgedSync, Commit } from '../observe/cycle-observer.js';
 import type { ObjectKey } from '../state/rows.js';
@@ -95,9 +95,9 @@ class Telemetry implements ServiceTelemetry {
     return this.series.trafficOf(service);
   }
 
-  async traffic(): Promise<readonly ServiceTraffic[]> {
+  async traffic(): Promise<CountedTraffic> {
     await this.collect();
-    return this.series.traffic();
+    return { at: Math.max(0, ...this.pollers().map(({ takenAt }) => takenAt ?? 0)), services: this.series.traffic() };
   }
 
   stop(): void {
@@ -105,7 +105,13 @@ class Telemetry implements ServiceTelemetry {
     this.refusals.stop();
   }
 
+  /** All or none, so that all numbers are of one time. */
   private async collect(): Promise<void> {
-    await Promise.all([this.flows?.collect(), this.refusals.collect()]);
+    const pollers = this.pollers();
+    if (pollers.every(({ isDue }) => isDue)) await Promise.all(pollers.map((poller) => poller.collect()));
+  }
+
+  private pollers(): readonly Pick<ServiceRefusals, 'isDue' | 'takenAt' | 'collect'>[] {
+    return this.flows === null ? [this.refusals] : [this.flows, this.refusals];
   }
 }

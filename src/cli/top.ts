@@ -26,6 +26,7 @@ export interface TopRow {
 }
 
 interface Sample {
+  /** When the process read the kernel's counts, on its clock. */
   readonly at: number;
   readonly rows: ReadonlyMap<string, TopRow>;
 }
@@ -40,8 +41,7 @@ export async function top(asked: Asked, isTerminal: boolean, write: (text: strin
   let before = await take(asked);
   for (let count = 0; asked.count === 0 || count < asked.count; count++) {
     await sleep(asked.seconds * 1000);
-    const now = await take(asked);
-    const rows = ratesOf(before.rows, now.rows, (now.at - before.at) / 1000);
+    const { now, rows } = await advance(before, asked);
     const text = formatted(busiest(rows, asked.sort), asked.output, (all) => printTop(all, asked.limit));
     await write(isTerminal ? redrawn(text) : count === 0 ? text : `\n${text}`);
     before = now;
@@ -49,11 +49,35 @@ export async function top(asked: Asked, isTerminal: boolean, write: (text: strin
   return 0;
 }
 
+/** Many flows take long to list, and until the process reads the counts again there are no rates. */
+const AGAIN_MS = 250;
+/** The process reads 200,000 flows once a minute. */
+const PATIENCE_MS = 120_000;
+
+/** Rates from that reading to the next, and the next. */
+async function advance(
+  from: Sample,
+  asked: Asked,
+): Promise<{ readonly now: Sample; readonly rows: readonly TopRow[] }> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let before = from; ;) {
+    const now = await take(asked);
+    if (now.at > before.at) return { now, rows: ratesOf(before.rows, now.rows, (now.at - before.at) / 1000) };
+    // Without Services nothing is read.
+    if (now.rows.size === 0) return { now, rows: [] };
+    // A process that has started since then has another clock.
+    if (now.at < before.at) before = now;
+    if (performance.now() > until) throw new AskError('the process does not read its counts: see its log');
+    await sleep(AGAIN_MS);
+  }
+}
+
 async function take({ config, endpoints }: Asked): Promise<Sample> {
   const { text } = await ask(config.statusSocket, TRAFFIC_PAGE);
-  const services = parseMapping(text)?.['services'];
-  if (!Array.isArray(services)) throw new AskError(`invalid answer on --status-socket: ${text.slice(0, 200)}`);
-  return { at: performance.now(), rows: rowsOf(services as readonly ServiceTraffic[], endpoints) };
+  const { services, at } = parseMapping(text) ?? {};
+  if (!Array.isArray(services) || typeof at !== 'number')
+    throw new AskError(`invalid answer on --status-socket: ${text.slice(0, 200)}`);
+  return { at, rows: rowsOf(services as readonly ServiceTraffic[], endpoints) };
 }
 
 /** Sums since the process counts, by Service port and endpoint. */

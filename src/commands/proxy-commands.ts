@@ -146,7 +146,9 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
   top: {
     summary: 'show the busiest Services and endpoints: connections, bytes and refusals per second',
     operands: '',
-    about: ['The running process must count them (--service-telemetry). Refusals are packets, including dropped ones.'],
+    about: [
+      'The running process must count them (--service-telemetry). Refusals are packets, including dropped ones. The process reads its counts in at most 1 % of the time. With very many flows a table therefore takes longer than --seconds.',
+    ],
     examples: [
       { line: 'pointsman top', says: 'refreshed, like top(1)' },
       { line: 'pointsman top --sort refused --count 1', says: 'Services that refuse most packets, once' },

@@ -23,6 +23,7 @@ export abstract class CountPoller<Parts extends CountPollerParts> {
   /** What was there before is known. */
   private based = false;
   private planned = false;
+  private lastAt: number | null = null;
   private failure: string | null = null;
 
   /** @param problem what the log says cannot be done when it fails. */
@@ -50,9 +51,19 @@ export abstract class CountPoller<Parts extends CountPollerParts> {
     this.cancel?.();
   }
 
+  /** Whether {@link collect} would take what was counted by now. */
+  get isDue(): boolean {
+    return this.budget.isDue && !this.stopped && this.isPlanned();
+  }
+
+  /** When what the kernel had counted was last taken, on the clock; null: never. */
+  get takenAt(): number | null {
+    return this.lastAt;
+  }
+
   /** What was counted by now has been taken, unless the last look is so recent that another would cost more than its share. Never rejects. */
   async collect(): Promise<void> {
-    if (this.pass === null && (!this.budget.isDue || this.stopped || !this.isPlanned())) return;
+    if (this.pass === null && !this.isDue) return;
     await this.look(() => this.budget.take(() => this.take()));
   }
 
@@ -61,6 +72,7 @@ export abstract class CountPoller<Parts extends CountPollerParts> {
       .then(
         () => {
           this.based = true;
+          this.lastAt = this.parts.clock.now();
           this.failed(null);
         },
         (error: unknown) => {

@@ -12,7 +12,8 @@ import type { Host } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
 import type { LogFault, SilentListener } from '../observe/observations.js';
-import type { PortTraffic, ServiceTraffic } from '../observe/telemetry/service-series.js';
+import type { PortTraffic } from '../observe/telemetry/service-series.js';
+import type { CountedTraffic } from '../observe/telemetry/service-telemetry.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { LeftOut } from '../sources/left-out.js';
 import type { ObjectKey, Row } from '../state/rows.js';
@@ -63,7 +64,7 @@ export interface RunningProcess {
     readonly seen: () => AttemptsSeen | null;
   };
   /** The traffic of all Services; null: not counted. */
-  readonly traffic: () => Promise<readonly ServiceTraffic[]> | null;
+  readonly traffic: () => Promise<CountedTraffic> | null;
   /** The effect of foreign rules on one packet, or on any. Absent: not supported on this platform. */
   readonly foreign?: {
     readonly lossesOf: (question: ForeignQuestion) => Promise<ForeignLosses>;

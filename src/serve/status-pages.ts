@@ -63,9 +63,9 @@ async function answerStatus(running: RunningProcess, query: URLSearchParams): Pr
 }
 
 async function answerTraffic(running: RunningProcess): Promise<StatusAnswer> {
-  const services = await running.traffic();
-  if (services === null) return { status: 400, text: 'traffic is not counted: set --service-telemetry' };
-  return { status: 200, text: JSON.stringify({ services }) };
+  const traffic = await running.traffic();
+  if (traffic === null) return { status: 400, text: 'traffic is not counted: set --service-telemetry' };
+  return { status: 200, text: JSON.stringify(traffic) };
 }
 
 async function answerSelftest(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {

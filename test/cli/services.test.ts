@@ -1,20 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t from 'tap';
 import { services } from '../../src/cli/services.js';
-import { shut } from '../../src/serve/listener.js';
+import { serveStatusSocket } from '../support/status-socket.js';
 
 const KEYS = Array.from({ length: 3 }, (_, number) => `default/s${number}`);
 
 t.test('services asks for all rows at once, and for the others where an answer has fewer', async (t) => {
-  // A path of a socket is short.
-  const folder = mkdtempSync(join(tmpdir(), 'pointsman-services-'));
-  const statusSocket = join(folder, 'sock');
   const asked: string[] = [];
   let most = Infinity;
-  const server = createServer(({ url = '' }, response) => {
+  const statusSocket = await serveStatusSocket(t, ({ url = '' }, response) => {
     const { searchParams } = new URL(url, 'http://socket');
     asked.push(`${searchParams.get('offset')} ${searchParams.get('limit')} ${searchParams.get('places')}`);
     const offset = Number(searchParams.get('offset'));
@@ -30,11 +23,6 @@ t.test('services asks for all rows at once, and for the others where an answer h
       morePorts: 0,
     }));
     response.end(JSON.stringify({ total: 3, matched: 3, offset, rows }));
-  });
-  await new Promise<void>((resolve) => server.listen(statusSocket, resolve));
-  t.teardown(async () => {
-    await shut(server);
-    rmSync(folder, { recursive: true });
   });
   const list = async (limit: number): Promise<string> => {
     let text = '';

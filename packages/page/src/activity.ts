@@ -26,11 +26,16 @@ interface Sums {
 
 /** What was counted at the end of a step. */
 interface Counted {
-  readonly at: number;
   /** Numbers of the last syncs by family. */
   readonly syncs: readonly number[];
-  /** Traffic by Service; null: traffic is not counted. */
-  readonly traffic: ReadonlyMap<string, Sums> | null;
+  /** Null: traffic is not counted. */
+  readonly traffic: Read | null;
+}
+
+/** Traffic by Service, when the kernel's counts were last read: with many flows not in every step. */
+interface Read {
+  readonly at: number;
+  readonly sums: ReadonlyMap<string, Sums>;
 }
 
 /** What the node did in each step of the last 15 minutes: measured while the page is open and for 15 minutes after. */
@@ -103,19 +108,21 @@ export class RecentActivity {
       this.before = now;
       this.endedAt = new Date().toISOString();
       if (before === null) return;
-      this.steps.push({ ...this.syncsBetween(before), ...trafficBetween(before, now) });
+      const rates = ratesBetween(before.traffic, now.traffic);
+      this.steps.push({ ...this.syncsBetween(before), ...trafficOf(rates) });
       if (this.steps.length > KEPT) this.steps.shift();
-      this.busiest = busiestBetween(before, now);
+      // What was not read since the last step is what it was.
+      if (now.traffic === null || rates !== null) this.busiest = busiestOf(rates);
     } catch (error) {
       this.log.error(error, 'cannot measure what the node does');
     }
   }
 
   private async count(): Promise<Counted> {
-    const { running, clock } = this;
-    const syncs = running.families.map(({ history }) => history.syncs);
-    const ports = await running.traffic();
-    return { at: clock.now(), syncs, traffic: ports && sumsOf(ports) };
+    const { families, traffic } = this.running;
+    const syncs = families.map(({ history }) => history.syncs);
+    const counted = await traffic();
+    return { syncs, traffic: counted && { at: counted.at, sums: sumsOf(counted.services) } };
   }
 
   private syncsBetween({ syncs }: Counted): Pick<Step, 'syncMs' | 'changes'> {
@@ -127,7 +134,7 @@ export class RecentActivity {
   }
 }
 
-type Ports = NonNullable<Awaited<ReturnType<RunningProcess['traffic']>>>;
+type Ports = NonNullable<Awaited<ReturnType<RunningProcess['traffic']>>>['services'];
 
 function sumsOf(ports: Ports): ReadonlyMap<string, Sums> {
   const all = new Map<string, Sums>();
@@ -143,36 +150,29 @@ function sumsOf(ports: Ports): ReadonlyMap<string, Sums> {
 
 const NOTHING: Sums = { connections: 0, bytes: 0, refused: 0 };
 
-/** The difference for each Service with traffic. A Service whose count began anew, because it came back, counts from 0. */
-function* differences(before: Counted, now: Counted): IterableIterator<readonly [key: string, more: Sums]> {
-  for (const [key, after] of now.traffic ?? []) {
-    const old = before.traffic?.get(key) ?? NOTHING;
-    const more = (of: keyof Sums): number => (after[of] >= old[of] ? after[of] - old[of] : after[of]);
-    yield [key, { connections: more('connections'), bytes: more('bytes'), refused: more('refused') }];
-  }
+/** Per second, of each Service with traffic. A Service whose count began anew, because it came back, counts from 0. Null: nothing was read since then. */
+function ratesBetween(before: Read | null, now: Read | null): readonly BusyService[] | null {
+  if (before === null || now === null || now.at <= before.at) return null;
+  const seconds = (now.at - before.at) / 1000;
+  return [...now.sums].flatMap(([key, after]) => {
+    const old = before.sums.get(key) ?? NOTHING;
+    const rate = (of: keyof Sums): number => (after[of] >= old[of] ? after[of] - old[of] : after[of]) / seconds;
+    const row = { key, connections: rate('connections'), bytes: rate('bytes'), refused: rate('refused') };
+    return row.connections + row.bytes + row.refused > 0 ? [row] : [];
+  });
 }
 
-function trafficBetween(before: Counted, now: Counted): Pick<Step, 'connections' | 'refused'> {
-  if (before.traffic === null || now.traffic === null) return { connections: null, refused: null };
-  const sums = { connections: 0, refused: 0 };
-  for (const [, { connections, refused }] of differences(before, now)) {
-    sums.connections += connections;
-    sums.refused += refused;
-  }
-  return sums;
+/** In a step, of all Services. */
+function trafficOf(rates: readonly BusyService[] | null): Pick<Step, 'connections' | 'refused'> {
+  if (rates === null) return { connections: null, refused: null };
+  const inStep = (of: 'connections' | 'refused'): number =>
+    Math.round((rates.reduce((sum, each) => sum + each[of], 0) * STEP_MS) / 1000);
+  return { connections: inStep('connections'), refused: inStep('refused') };
 }
 
-function busiestBetween(before: Counted, now: Counted): readonly BusyService[] | null {
-  if (before.traffic === null || now.traffic === null) return null;
-  const seconds = Math.max(0.001, (now.at - before.at) / 1000);
-  return [...differences(before, now)]
-    .filter(([, { connections, bytes, refused }]) => connections + bytes + refused > 0)
-    .sort(([, one], [, other]) => other.connections - one.connections || other.bytes - one.bytes)
-    .slice(0, BUSIEST)
-    .map(([key, { connections, bytes, refused }]) => ({
-      key,
-      connections: connections / seconds,
-      bytes: bytes / seconds,
-      refused: refused / seconds,
-    }));
+function busiestOf(rates: readonly BusyService[] | null): readonly BusyService[] | null {
+  return (
+    rates &&
+    [...rates].sort((one, other) => other.connections - one.connections || other.bytes - one.bytes).slice(0, BUSIEST)
+  );
 }

@@ -63,6 +63,8 @@ export class PageScene {
   leftOut: readonly LeftOut[] = [];
   /** Of all Services; null: it is not counted. */
   traffic: readonly ServiceTraffic[] | null = null;
+  /** When it was last read; null: always now. */
+  trafficAt: number | null = null;
   readonly server: PageServer;
   port = 0;
   /** That are open. */
@@ -111,7 +113,7 @@ export class PageScene {
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       kubernetes: { api: () => null, versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
-      traffic: () => this.traffic && Promise.resolve(this.traffic),
+      traffic: () => this.traffic && Promise.resolve({ at: this.trafficAt ?? clock.now(), services: this.traffic }),
       lend: () => () => undefined,
       suspect: () => undefined,
       fullAffinity: () => [],
