@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { formatTimestamp } from '../base/timestamp.js';
 import type { HealthPath, HealthState } from '../record/health.js';
 import type { Observation } from '../observe/observations.js';
-import { answerNotFound, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
+import { HttpEndpoint, route, type HttpEndpointOptions, type Page } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 
 /**
@@ -81,17 +81,24 @@ export interface HealthServerOptions extends HttpEndpointOptions {
 /** Serves /healthz and /livez over HTTP without authentication. */
 export class HealthServer extends HttpEndpoint {
   constructor(options: HealthServerOptions) {
-    super('health checks', options, (request, response) => answer(options, request.url ?? '', response));
+    const page =
+      (path: HealthPath): Page =>
+      (_request, response, query) =>
+        answer(options, path, query, response);
+    const pages = new Map((['/healthz', '/livez'] as const).map((path) => [path as string, page(path)]));
+    super('health checks', options, (request, response) =>
+      route(request, response, (path) => pages.get(path), options),
+    );
   }
 }
 
-async function answer(options: HealthServerOptions, url: string, response: ServerResponse): Promise<void> {
-  const [path, query] = url.split('?', 2);
-  if (path !== '/healthz' && path !== '/livez') {
-    answerNotFound(response);
-    return;
-  }
-  const isVerbose = new URLSearchParams(query).has('verbose');
+async function answer(
+  options: HealthServerOptions,
+  path: HealthPath,
+  query: URLSearchParams,
+  response: ServerResponse,
+): Promise<void> {
+  const isVerbose = query.has('verbose');
   const observe = isVerbose ? options.observe : undefined;
   // Nothing may keep health from being reported.
   const observed = observe === undefined ? [] : await observe().catch(() => []);

@@ -188,7 +188,42 @@ export function answerText(response: ServerResponse, status: number, text: strin
   answerWhole(response, status, PLAIN_TEXT, text);
 }
 
-/** Answers as Go's server does where nothing is served. */
-export function answerNotFound(response: ServerResponse): void {
-  answerText(response, 404, '404 page not found\n');
+/** Go's answer where nothing is served. */
+const NOT_FOUND = '404 page not found\n';
+
+interface RouteOptions {
+  readonly log: Pick<Log, 'error'>;
+  /** What the log says of an answer that failed. */
+  readonly message?: string;
+  /** With status 404. */
+  readonly notFound?: (path: string) => string;
+  /** With status 500. */
+  readonly failed?: (error: unknown) => string;
+}
+
+/**
+ * Answers a request by the page of its path. Answers what that threw, or null.
+ *
+ * @param find the page of a path, such as `/metrics`.
+ */
+export async function route(
+  request: IncomingMessage,
+  response: ServerResponse,
+  find: (path: string) => Page | undefined,
+  { log, message = 'cannot answer', notFound = () => NOT_FOUND, failed = () => 'internal error\n' }: RouteOptions,
+): Promise<unknown> {
+  const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+  try {
+    const page = find(path);
+    if (page === undefined) answerText(response, 404, notFound(path));
+    else await page(request, response, new URLSearchParams(query));
+    return null;
+  } catch (error) {
+    // A client that has gone away is no failure of ours.
+    if (response.destroyed) return null;
+    log.error(error, message, { path });
+    if (response.headersSent) response.destroy();
+    else answerText(response, 500, failed(error));
+    return error;
+  }
 }

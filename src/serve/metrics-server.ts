@@ -7,7 +7,7 @@ import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
 import { flagzPage } from './flagz.js';
-import { answerNotFound, answerText, HttpEndpoint, type HttpEndpointOptions, type Page } from './http-endpoint.js';
+import { answerText, HttpEndpoint, route, type HttpEndpointOptions, type Page } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
@@ -57,29 +57,17 @@ export class MetricsServer extends HttpEndpoint {
       answerText(response, 421, 'use an IP address or localhost\n');
       return null;
     }
-    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-    // For people: all else has a name.
-    if (path === '/') {
-      response.writeHead(302, { Location: 'ui/' }).end();
-      return null;
-    }
-    const page = isOfPage(path) ? this.served.page : this.byPath.get(path);
-    if (page === undefined) {
-      answerNotFound(response);
-      return null;
-    }
-    try {
-      await page(request, response, new URLSearchParams(query));
-      return null;
-    } catch (error) {
-      // A client that has gone away is no failure of ours.
-      if (response.destroyed) return null;
-      this.served.log.error(error, 'cannot answer', { path });
-      if (response.headersSent) response.destroy();
-      else answerText(response, 500, 'internal error\n');
-      return error;
-    }
+    const find = (path: string): Page | undefined => {
+      if (path === '/') return toPage;
+      return isOfPage(path) ? this.served.page : this.byPath.get(path);
+    };
+    return route(request, response, find, this.served);
   }
+}
+
+/** For people: all else has a name. */
+function toPage(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(302, { Location: 'ui/' }).end();
 }
 
 /** Whatever address is listened on: `0.0.0.0` has loopback in it, and a forwarded port of a pod arrives there. */

@@ -8,7 +8,7 @@ import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import { claimSocket, isNamedPipe } from './claimed-socket.js';
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
-import { answerText } from './http-endpoint.js';
+import { answerText, route, type Page as HttpPage } from './http-endpoint.js';
 import { shut } from './listener.js';
 import { isOfPage, type Page } from './page.js';
 import { WELL_HEADER } from './well.js';
@@ -105,29 +105,25 @@ export class StatusSocket {
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-    try {
-      if (isOfPage(path)) await this.options.page.answerOwner(request, response);
-      else await this.answerPath(path, new URLSearchParams(query), response);
-    } catch (error) {
-      // A client that has gone away is no failure of ours.
-      if (response.destroyed) return;
-      this.options.log.error(error, 'cannot answer on the status socket', { path });
-      if (response.headersSent) response.destroy();
-      else answerText(response, 500, messageOf(error));
-    }
+    const { page, log } = this.options;
+    const ofPage: HttpPage = () => page.answerOwner(request, response);
+    await route(request, response, (path) => (isOfPage(path) ? ofPage : this.pageAt(path)), {
+      log,
+      message: 'cannot answer on the status socket',
+      notFound: (path) => `there is no ${path}`,
+      failed: messageOf,
+    });
   }
 
-  private async answerPath(path: string, query: URLSearchParams, response: ServerResponse): Promise<void> {
+  private pageAt(path: string): HttpPage | undefined {
     const page = this.options.pages.get(path);
-    if (page === undefined) {
-      answerText(response, 404, `there is no ${path}`);
-      return;
-    }
-    const answer = await page(query);
-    if ('text' in answer) {
-      if (answer.well !== undefined) response.setHeader(WELL_HEADER, String(answer.well));
-      answerText(response, answer.status, answer.text);
-    } else await pipeline(answer.stream, response);
+    if (page === undefined) return undefined;
+    return async (_request, response, query) => {
+      const answer = await page(query);
+      if ('text' in answer) {
+        if (answer.well !== undefined) response.setHeader(WELL_HEADER, String(answer.well));
+        answerText(response, answer.status, answer.text);
+      } else await pipeline(answer.stream, response);
+    };
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Log } from '../../../src/base/log.js';
-import { answerNotFound, answerText } from '../../../src/serve/http-endpoint.js';
+import { answerText, type Page } from '../../../src/serve/http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from '../../../src/serve/listener.js';
 import { Bodies, type ReadBody } from './bodies.js';
 import { Turns, type Work } from './turns.js';
@@ -104,9 +104,17 @@ function refuse(response: ServerResponse, status: number, text: string): void {
 }
 
 /** Life and readiness, for a kubelet: over plain HTTP, apart from reviews. @param unready why not; null: it is ready. */
-export function answerProbe(request: IncomingMessage, response: ServerResponse, unready: string | null): void {
-  const [path] = (request.url ?? '').split('?', 1);
-  if (path === '/livez' || path === '/healthz') answerText(response, 200, 'ok\n');
-  else if (path === '/readyz') answerText(response, unready === null ? 200 : 503, `${unready ?? 'ok'}\n`);
-  else answerNotFound(response);
+export function probePages(unready: () => string | null): ReadonlyMap<string, Page> {
+  const live: Page = (_request, response) => {
+    answerText(response, 200, 'ok\n');
+  };
+  const ready: Page = (_request, response) => {
+    const why = unready();
+    answerText(response, why === null ? 200 : 503, `${why ?? 'ok'}\n`);
+  };
+  return new Map([
+    ['/livez', live],
+    ['/healthz', live],
+    ['/readyz', ready],
+  ]);
 }

@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FileText } from '../../../src/base/file-text.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { serviceSubject, type EventRecorder } from '../../../src/base/events.js';
@@ -6,13 +5,13 @@ import type { Log } from '../../../src/base/log.js';
 import type { SecuredConfig } from '../../../src/config/secured.js';
 import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import type { AccessControl } from '../../../src/serve/access-control.js';
-import { HttpEndpoint } from '../../../src/serve/http-endpoint.js';
+import { HttpEndpoint, route } from '../../../src/serve/http-endpoint.js';
 import { Followed } from '../../secured/src/followed.js';
 import { openAccessControl } from '../../secured/src/access-control.js';
 import { judge } from './judge.js';
 import { ObservedCluster } from './observed-cluster.js';
 import type { WebhookOptions } from './options.js';
-import { answerProbe, ReviewPages } from './pages.js';
+import { probePages, ReviewPages } from './pages.js';
 import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
 import type { Work } from './turns.js';
@@ -54,13 +53,11 @@ export class Webhook {
       { ...endpoint, bind: { ...options.listen, hardFail: true }, accessControl: () => this.accessControl },
       (...exchange) => this.pages.answer(...exchange),
     );
+    const probes = probePages(() => this.unready);
     this.probes = new HttpEndpoint(
       'probes',
       { ...endpoint, bind: { ...options.health, hardFail: true } },
-      (request: IncomingMessage, response: ServerResponse) => {
-        answerProbe(request, response, this.unready);
-        return Promise.resolve(null);
-      },
+      (request, response) => route(request, response, (path) => probes.get(path), { log }),
     );
   }
 
