@@ -10,7 +10,8 @@ import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
 import { address, node, prefix, serviceCIDR } from '../support/rows.js';
 
-const NODE: NodePlan = planNode('IPv4', planSettings(), node('me', ['192.168.0.2']), []);
+const NODE_ADDRESS = '192.168.0.2';
+const NODE: NodePlan = planNode('IPv4', planSettings(), node('me', [NODE_ADDRESS]), []);
 
 function list(hosts: readonly number[]): EndpointList {
   return EndpointList.of(
@@ -253,14 +254,14 @@ t.test('a changed node plan is a change, an equal one is not', (t) => {
   t.end();
 });
 
-const SERVICES = ['ns/a', 'ns/b', 'ns/c', 'ns/d', 'ns/e'];
+const SERVICES = ['ns/a', 'ns/b', 'ns/c', 'ns/d', 'ns/e', 'default/kubernetes'];
 
-/** Plans over few addresses, so that most are contested. */
+/** Plans over few addresses, so that most are contested. One is an endpoint, maybe of the API server, one is the node's. */
 function randomPlan(random: SeededRandom, service: string): ServicePlan {
-  const hosts = random.some(['10.96.0.1', '10.96.0.2', '10.96.0.3', null], 0.5);
+  const hosts = random.some(['10.96.0.1', '10.96.0.2', '10.96.0.3', '10.0.0.1', NODE_ADDRESS, null], 0.5);
   const frontends = hosts.map((host) =>
     frontend(service, host, {
-      kind: host === null ? 'NodePort' : random.pick(['ClusterIP', 'LoadBalancer']),
+      kind: host === null ? 'NodePort' : random.pick(['ClusterIP', 'LoadBalancer', 'ExternalIP']),
       endpoints: list(random.some([1, 2, 3], 0.5)),
       flowEndpoints: random.pick([null, list([1]), list([2])]),
       affinitySeconds: random.pick([null, null, 30]),
@@ -403,8 +404,6 @@ function port30080(service: string, host: string | null): FrontendPlan {
   const key = frontendKey(host === null ? null : address(host), 30_080, 'TCP');
   return frontend(service, host, { key, kind: host === null ? 'NodePort' : 'ExternalIP', port: 30_080 });
 }
-
-const NODE_ADDRESS = '192.168.0.2';
 
 t.test('a node port wins over an external IP of another Service on an address of the node', (t) => {
   const owner = plan('owner', [port30080('owner', null)], { creationTime: 9 });
