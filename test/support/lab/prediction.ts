@@ -25,9 +25,12 @@ export async function misprediction(lab: Lab, traffic: Traffic, found: string, d
 export async function unexplained(lab: Lab, traffic: Traffic, outcomes: readonly Outcome[]): Promise<string | null> {
   const explanation = await explained(lab, traffic);
   if (explanation === null || typeof explanation === 'string') return explanation;
-  const predicted = predictions(explanation) ?? [];
-  const strange = describeOutcomes(outcomes).filter((outcome) => !predicted.includes(outcome));
-  return strange.length === 0 ? null : `${strange.join(', ')} explained as ${predicted.join(', ')}`;
+  const predicted = predictions(explanation);
+  const strange = describeOutcomes(outcomes).filter((outcome) =>
+    predicted === null ? !isUntouched(traffic.to, outcome) : !predicted.includes(outcome),
+  );
+  if (strange.length === 0) return null;
+  return `${strange.join(', ')} explained as ${predicted?.join(', ') ?? 'untouched'}`;
 }
 
 /** The explanation, or what is wrong with it in itself; null without a process. */
