@@ -1,4 +1,5 @@
-import { lstatSync, statfsSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import { lstatSync, realpathSync, statfsSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import { resolve } from 'node:path';
 
 /**
  * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events
@@ -61,6 +62,15 @@ export class DirectoryWatch {
 export function changesElsewhere(path: string): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat !== undefined && (stat.nlink > 1 || stat.isSymbolicLink());
+}
+
+/** Whether the path leads through links: it then comes to mean another directory without an event of that. */
+export function isReachedByLinks(directory: string): boolean {
+  try {
+    return realpathSync(directory) !== resolve(directory);
+  } catch {
+    return true;
+  }
 }
 
 /**

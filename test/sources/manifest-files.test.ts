@@ -13,7 +13,11 @@ import {
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
-import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
+import { FileLocation } from '../../src/sources/manifests/files.js';
+import { PollTimer } from '../../src/sources/manifests/poll-timer.js';
+import { DEFAULT_TIMING } from '../../src/sources/manifests/timing.js';
+import { CountingWriter, ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
+import { RecordingLog } from '../support/recording-log.js';
 
 /** So long that only change events can tell. */
 const EVENTS_ONLY = { filePollMs: 600_000 };
@@ -117,6 +121,60 @@ t.test('the poll lists no directory whose events report every change', async (t)
   }
   if (works) t.notOk(listed());
   else t.comment('this file system keeps no access times: whether the directory was listed cannot be seen');
+});
+
+t.test('polls are rarer where events report every change of manifests', async (t) => {
+  const root = scratchDirectory(t);
+  mkdirSync(join(root, 'plain'));
+  writeFileSync(join(root, 'plain', 'a.yaml'), serviceYaml('a'));
+  mkdirSync(join(root, 'linking'));
+  symlinkSync(join(root, 'plain', 'a.yaml'), join(root, 'linking', 'a.yaml'));
+  symlinkSync('plain', join(root, 'link'));
+  const filePollMs = 60_000;
+  const pollMsOf = async (name: string, ...later: (() => void)[]): Promise<number> => {
+    const location = new FileLocation(join(root, name), {
+      writer: new CountingWriter().register(name),
+      problems: { report: () => undefined },
+      log: new RecordingLog(),
+      timing: { ...DEFAULT_TIMING, filePollMs },
+      timer: new PollTimer(),
+    });
+    t.teardown(() => {
+      location.close();
+    });
+    await location.round();
+    for (const change of later) {
+      change();
+      await location.round();
+    }
+    return location.pollMs;
+  };
+  const isRare = (ms: number): boolean => ms > filePollMs;
+  t.ok(isRare(await pollMsOf('plain')));
+  t.ok(isRare(await pollMsOf('plain/a.yaml')));
+  t.notOk(isRare(await pollMsOf('linking')), 'a link in it');
+  t.notOk(isRare(await pollMsOf('link')), 'a link to it');
+  t.notOk(isRare(await pollMsOf('link/a.yaml')), 'a file reached by a link');
+  t.notOk(isRare(await pollMsOf('absent')), 'nothing there');
+  const away = (): void => {
+    renameSync(join(root, 'plain'), join(root, 'away'));
+  };
+  t.notOk(isRare(await pollMsOf('plain', away)), 'nothing there any more');
+});
+
+t.test('a directory of manifests that is moved away and replaced is followed by events', async (t) => {
+  const root = scratchDirectory(t);
+  const directory = join(root, 'manifests');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'a.yaml'), serviceYaml('a', 1));
+  mkdirSync(join(root, 'next'));
+  writeFileSync(join(root, 'next', 'a.yaml'), serviceYaml('a', 2));
+  const whole = new ManifestRig(t, [directory], EVENTS_ONLY);
+  const single = new ManifestRig(t, [join(directory, 'a.yaml')], EVENTS_ONLY);
+  await Promise.all([whole.ready(), single.ready()]);
+  renameSync(directory, join(root, 'before'));
+  renameSync(join(root, 'next'), directory);
+  await Promise.all([whole.shows('a:2'), single.shows('a:2')]);
 });
 
 t.test('after more events than the queue holds, every manifest is read', async (t) => {

@@ -1,6 +1,6 @@
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { BEAT_MS, nextLook } from '../../base/clock.js';
-import { changesElsewhere, DirectoryWatch, reportsEveryChange } from '../../base/directory-watch.js';
+import { changesElsewhere, DirectoryWatch, isReachedByLinks, reportsEveryChange } from '../../base/directory-watch.js';
 import { errorCode, messageOf } from '../../base/error-message.js';
 import { identityOf } from '../../base/file-text.js';
 import { Interner } from '../translate/intern.js';
@@ -30,6 +30,8 @@ const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, unconfi
 const MAX_LINKS = 32;
 /** After this many events between two looks some may be lost: the kernel queues 16,384 (inotify(7), `max_queued_events`). */
 const MAX_EVENTS = 4096;
+/** Where events report every change of what is there, polls find only that a directory above was replaced. So they are as much rarer. */
+const WATCHED_POLLS = 10;
 
 /**
  * A file, or the manifests in a directory (not in those below it). Events show where to look. A poll looks at what events do not report: the
@@ -45,6 +47,8 @@ export class FileLocation implements ManifestLocation {
   private type: Listing['type'] | null = null;
   /** Names to look at; null: everything. */
   private wanted: Set<string> | null = null;
+  /** The file system and the path are such that events report every change but those of links. */
+  private reported = false;
   /** Names whose changes events do not report. */
   private readonly links = new Set<string>();
   /** Events since the last look. */
@@ -52,6 +56,8 @@ export class FileLocation implements ManifestLocation {
   /** When to poll, and when to look at everything, in the clock of `performance.now()`. */
   private nextPoll = 0;
   private nextFullLook = 0;
+  /** Polls wait so long after a look at everything. */
+  private nextRest = 0;
 
   constructor(
     private readonly path: string,
@@ -79,7 +85,7 @@ export class FileLocation implements ManifestLocation {
     this.wanted = new Set();
     this.events = 0;
     if (began >= this.nextPoll) {
-      this.nextPoll = nextLook(began, this.dependencies.timing.filePollMs);
+      this.nextPoll = nextLook(began, this.dependencies.timing.filePollMs * WATCHED_POLLS);
       for (const name of this.links) wanted?.add(name);
     }
     try {
@@ -88,11 +94,13 @@ export class FileLocation implements ManifestLocation {
       await this.lookAt(listing, rewatched ? null : wanted);
       this.dependencies.problems.report(`${this.path} (location)`, []);
       if (isFull || rewatched) this.nextFullLook = this.afterFullLook(listing, began, performance.now());
+      if (!this.reported || this.links.size > 0) this.pollSoon(began);
     } catch (error) {
       if (this.stopped.signal.aborted) return;
       // Nothing is unloaded: a directory that is gone for a moment is no evidence about its files.
       this.watch.close();
       this.wanted = null;
+      this.pollSoon(began);
       const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);
       this.dependencies.problems.report(`${this.path} (location)`, [problem]);
     }
@@ -100,14 +108,28 @@ export class FileLocation implements ManifestLocation {
 
   /** When everything is looked at again, at a poll. Where events report what changes, that takes at most a five-thousandth of the time. */
   private afterFullLook({ directory }: Listing, began: number, ended: number): number {
-    this.nextPoll = Math.max(this.nextPoll, restAfter(began, ended));
-    const isReported = this.watch.isWatching && this.links.size <= MAX_LINKS && reportsEveryChange(directory);
-    return isReported ? ended + (ended - began) * 5000 : this.nextPoll;
+    this.nextRest = restAfter(began, ended);
+    const isReported = this.watch.isWatching && reportsEveryChange(directory);
+    this.reported = isReported && !isReachedByLinks(directory);
+    if (isReported && this.links.size <= MAX_LINKS) return ended + (ended - began) * 5000;
+    this.pollSoon(began);
+    return this.nextPoll;
+  }
+
+  /** Events do not report everything: polls at the usual period, but not so often that looks take all the time. */
+  private pollSoon(began: number): void {
+    const soon = Math.max(nextLook(began, this.dependencies.timing.filePollMs), this.nextRest);
+    this.nextPoll = Math.min(this.nextPoll, soon);
   }
 
   close(): void {
     this.stopped.abort();
     this.watch.close();
+  }
+
+  /** By which events report the directory itself. */
+  private get watchedName(): string {
+    return basename(this.type === 'file' ? dirname(this.path) : this.path);
   }
 
   private onEvent(name: string | null): void {
@@ -117,7 +139,8 @@ export class FileLocation implements ManifestLocation {
     // A volume of a ConfigMap changes by its link `..data` being replaced.
     if (name === null || name.startsWith('..')) this.wanted = null;
     else if (this.type === 'file' ? name === basename(this.path) : isManifestName(name)) this.wanted?.add(name);
-    else return;
+    // The directory itself was moved or removed, or has other attributes.
+    else if (name !== this.watchedName) return;
     timer.ring(timing.settleMs);
   }
 
