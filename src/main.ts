@@ -2,29 +2,29 @@
 import { handleSignals } from './cli/signals.js';
 import { messageOf } from './base/error-message.js';
 import { writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
 import { subcommandOf } from './config/flags.js';
 import { BUILD, KUBERNETES_VERSION, ownVersion, treeState } from './config/version.js';
 import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
-import { AskError } from './cli/ask-error.js';
 import type { NodeQuestion, ReportedNodes } from './cli/run-command.js';
 import type { Output } from './cli/commands.js';
-import { ModeError } from './dataplane/mode.js';
 import type { Machine } from './control/mode.js';
 import type { Host } from './host/host.js';
 import type { LogFile } from './host/windows/log-file.js';
 import { goPlatform } from './base/platform.js';
 import { printableText } from './base/printable.js';
-import { QuestionError } from './plan/question.js';
-import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import type { Logger } from './observe/log.js';
 import { sourceStack } from './observe/source-places.js';
 
 type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
 
+/** As a plugin of kubectl, on a machine that is often no node, the program only runs commands. */
+const IS_PLUGIN = basename(process.argv[1] ?? '').startsWith('kubectl-');
+
 async function main(argv: readonly string[]): Promise<number> {
-  const [first, ...rest] = argv;
+  const [first = IS_PLUGIN ? 'help' : undefined, ...rest] = argv;
   if (first === 'check') {
     const { check } = await import('../packages/check/src/command.js');
     const { stdout, stderr, status } = await check(rest);
@@ -56,6 +56,10 @@ async function main(argv: readonly string[]): Promise<number> {
   if (loaded.command === 'version') {
     process.stdout.write(versionText(loaded.format));
     return 0;
+  }
+  if (IS_PLUGIN && subcommandOf(argv) === null) {
+    complain('kubectl pointsman runs commands, not the proxy: see `kubectl pointsman help`');
+    return 2;
   }
   return loaded.command === 'write-config' ? writeConfig(loaded) : await runConfigured(loaded, argv);
 }
@@ -193,13 +197,16 @@ main(process.argv.slice(2)).then(
   async (error: unknown) => {
     complain(await describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
     // The proxy ends with 1, as its peer does; a command that could not tell with 2.
-    process.exitCode = subcommandOf(process.argv.slice(2)) === null ? 1 : 2;
+    process.exitCode = subcommandOf(process.argv.slice(2)) === null && !IS_PLUGIN ? 1 : 2;
   },
 );
 
 function complain(text: string, to: Pick<LogFile, 'write'> | null = null): void {
   (to ?? process.stderr).write(`${printableText(text)}\n`);
 }
+
+/** By name: what is loaded on demand has a class of its own of the same name. */
+const EXPECTED: readonly string[] = ['KubeconfigError', 'ModeError', 'QuestionError', 'AskError'];
 
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
 async function describe(error: unknown): Promise<string> {
@@ -208,7 +215,6 @@ async function describe(error: unknown): Promise<string> {
     const { describeUsage } = await import('./commands/entry.js');
     return describeUsage(error);
   }
-  const expected = [KubeconfigError, ModeError, QuestionError, AskError];
-  if (error instanceof Error && expected.some((kind) => error instanceof kind)) return error.message;
+  if (error instanceof Error && EXPECTED.includes(error.name)) return error.message;
   return error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error);
 }

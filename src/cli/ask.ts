@@ -4,7 +4,12 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { AskError } from './ask-error.js';
-import { WELL_HEADER } from '../serve/well.js';
+import { SERVER_NAME, WELL_HEADER } from '../serve/well.js';
+
+/** So long an answer may be silent: a process that is stopped, or hangs, keeps the socket open. */
+const PATIENCE_MS = 30_000;
+/** A snapshot of a large heap begins only when it is taken. */
+const SNAPSHOT_PATIENCE_MS = 600_000;
 
 /** What a process says, and whether all is well by it; null: it does not say. */
 export interface Asked {
@@ -19,8 +24,8 @@ export interface Asked {
  * @param page such as `/status?key=value`.
  * @throws AskError
  */
-export async function ask(socket: string | null, page: string): Promise<Asked> {
-  const answer = await get(socket, page);
+export async function ask(socket: string | null, page: string, patienceMs = PATIENCE_MS): Promise<Asked> {
+  const answer = await get(socket, page, patienceMs);
   const well = answer.headers[WELL_HEADER];
   try {
     return { text: await text(answer), well: typeof well === 'string' ? well === 'true' : null };
@@ -42,7 +47,7 @@ export async function askInto(socket: string | null, page: string, path: string)
     throw new AskError(`${path}: ${messageOf(error)}`, { cause: error });
   }
   try {
-    const answer = await get(socket, page);
+    const answer = await get(socket, page, SNAPSHOT_PATIENCE_MS);
     await pipeline(answer, file.createWriteStream());
   } catch (error) {
     await rm(path, { force: true });
@@ -65,7 +70,8 @@ export interface Held {
  * @throws AskError
  */
 export async function hold(socket: string | null, page: string): Promise<Held> {
-  const answer = await get(socket, page);
+  const answer = await get(socket, page, PATIENCE_MS);
+  answer.socket.setTimeout(0);
   answer.setEncoding('utf8');
   const text = await new Promise<string>((resolve, reject) => {
     let begin = '';
@@ -85,8 +91,12 @@ export async function hold(socket: string | null, page: string): Promise<Held> {
   };
 }
 
+const NOT_OURS = 'another program answers there, not pointsman';
+
 function describe(error: unknown): string {
-  switch (errorCode(error) ?? '') {
+  const code = errorCode(error) ?? '';
+  if (code.startsWith('HPE_')) return NOT_OURS;
+  switch (code) {
     case 'ENOENT':
     case 'ECONNREFUSED':
       return 'no pointsman runs there';
@@ -103,14 +113,22 @@ function noAnswer(socket: string | null, error: unknown): AskError {
 }
 
 /** An answer of status 200. Each request has its own connection, because a kept one may belong to a process that has ended. */
-async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
+async function get(socketPath: string | null, path: string, patienceMs: number): Promise<IncomingMessage> {
   if (socketPath === null) throw new AskError('--status-socket: is empty: no process can be asked');
   const { request } = await import('node:http');
   let answer: IncomingMessage;
   try {
     answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      request({ socketPath, path, agent: false }, resolve).once('error', reject).end();
+      const asked = request({ socketPath, path, agent: false, timeout: patienceMs }, resolve).once('error', reject);
+      asked.once('timeout', () => {
+        asked.destroy(new Error(`silent for ${patienceMs / 1000} s: the process hangs, is stopped or very busy`));
+      });
+      asked.end();
     });
+    if (answer.headers['server'] !== SERVER_NAME) {
+      answer.destroy();
+      throw new Error(NOT_OURS);
+    }
     if (answer.statusCode === 200) return answer;
     throw new AskError(await text(answer));
   } catch (error) {

@@ -149,4 +149,6 @@ export function defineMode<const Name extends string>({
 }
 
 /** The configured mode cannot run on this host at all. */
-export class ModeError extends Error {}
+export class ModeError extends Error {
+  override readonly name: string = 'ModeError';
+}

@@ -92,9 +92,12 @@ function onePort(service: ServiceRow, { port, protocol }: NamedTarget, to: strin
   );
   const [first] = found;
   if (first !== undefined && (found.length === 1 || port !== null)) return first;
-  throw new QuestionError(
-    `destination ${JSON.stringify(to)}: which port of ${nameOf(service)}: ${listPorts(service.ports)}`,
-  );
+  const ports = listPorts(service.ports);
+  const problem =
+    found.length > 0 || port === null
+      ? `which port of ${nameOf(service)}: ${ports}`
+      : `${nameOf(service)} has no port ${port}${protocol === null ? '' : `/${protocol}`}, it has ${ports}`;
+  throw new QuestionError(`destination ${JSON.stringify(to)}: ${problem}`);
 }
 
 function nameOf({ namespace, name }: ServiceRow): string {

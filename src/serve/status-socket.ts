@@ -11,7 +11,7 @@ import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 import { answerText, route, type Page as HttpPage } from './http-endpoint.js';
 import { shut } from './listener.js';
 import { isOfPage, type Page } from './page.js';
-import { WELL_HEADER } from './well.js';
+import { SERVER_NAME, WELL_HEADER } from './well.js';
 
 /** Time between attempts to listen. */
 const RETRY_MS = 5000;
@@ -105,6 +105,7 @@ export class StatusSocket {
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.setHeader('Server', SERVER_NAME);
     const { page, log } = this.options;
     const ofPage: HttpPage = () => page.answerOwner(request, response);
     await route(request, response, (path) => (isOfPage(path) ? ofPage : this.pageAt(path)), {

@@ -9,6 +9,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -43,6 +44,28 @@ t.test("CL-03: --version prints the version, short and as kube-proxy's structure
   t.equal(status, 0);
   t.match(stdout, /^version\.Info\{Major:"1", Minor:"36", .*GitVersion:"v1\.36\.2", .*\}\n$/);
   t.match(stdout, `Platform:"${goPlatform()}"`);
+  t.end();
+});
+
+t.test('as a plugin of kubectl the program runs commands, never the proxy', (t) => {
+  const own = t.testdir();
+  const plugin = join(own, 'kubectl-pointsman');
+  symlinkSync(PROGRAM, plugin);
+  const runPlugin = (...argv: readonly string[]): unknown => spawnSync(plugin, argv, { encoding: 'utf8', cwd: own });
+  t.match(runPlugin(), { status: 0, stdout: /^Usage: pointsman .*\n[^]*^Commands:\n/m, stderr: '' }, 'without a word');
+  for (const flags of [['--write-config-to', join(own, 'plugin.yaml')], ['--cleanup']])
+    t.match(runPlugin(...flags), { status: 2, stdout: '', stderr: /^kubectl pointsman runs commands, not the proxy/m });
+  t.same(readdirSync(own), ['kubectl-pointsman'], 'nothing was written');
+  t.match(runPlugin('nodez'), { status: 2, stderr: /Did you mean `pointsman nodes`\?/ });
+  t.match(runPlugin('--version'), { status: 0, stdout: /^Kubernetes v1/ });
+  t.end();
+});
+
+t.test('explain by manifests reports a Service that is not there in one line', (t) => {
+  const { status, stdout, stderr } = run('explain', '--manifests', t.testdir({ 'none.yaml': '' }), 'web.shop');
+  t.match({ status, stdout }, { status: 2, stdout: '' });
+  t.match(stderr, /^destination "web\.shop": there is no Service shop\/web\n$/m);
+  t.notMatch(stderr, /^ +at /m, 'without a stack');
   t.end();
 });
 

@@ -252,7 +252,7 @@ t.test('explain takes a Service by name, a URL, and an address without a port', 
   for (const [to, message] of [
     ['two', /^destination "two": which port of default\/two: a 80\/TCP, b 81\/TCP\n$/],
     ['10.96.0.90', /which port of default\/two: a 80\/TCP, b 81\/TCP/],
-    ['two:c', /which port of default\/two/],
+    ['two:c', /default\/two has no port c, it has a 80\/TCP, b 81\/TCP\n$/],
     ['gone', /^destination "gone": there is no Service gone\n$/],
     ['shop/web', /there is no Service shop\/web/],
     ['10.9.9.9', /no Service has the address, and there is no port/],

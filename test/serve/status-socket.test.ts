@@ -84,7 +84,9 @@ t.test('each question to a status socket has a connection of its own', async (t)
   const server = createServer((connection) => {
     connections++;
     connection.once('data', () => {
-      connection.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: keep-alive\r\n\r\nwell');
+      connection.write(
+        'HTTP/1.1 200 OK\r\nServer: pointsman\r\nContent-Length: 4\r\nConnection: keep-alive\r\n\r\nwell',
+      );
       connection.once('data', () => connection.resetAndDestroy());
     });
   });
