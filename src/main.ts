@@ -6,14 +6,12 @@ import { basename } from 'node:path';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
 import { subcommandOf } from './config/flags.js';
-import { BUILD, KUBERNETES_VERSION, ownVersion, treeState } from './config/version.js';
 import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
 import type { NodeQuestion, ReportedNodes } from './cli/run-command.js';
 import type { Output } from './cli/commands.js';
 import type { Machine } from './control/mode.js';
 import type { Host } from './host/host.js';
 import type { LogFile } from './host/windows/log-file.js';
-import { goPlatform } from './base/platform.js';
 import { printableText } from './base/printable.js';
 import type { Logger } from './observe/log.js';
 import { sourceStack } from './observe/source-places.js';
@@ -54,7 +52,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (loaded.command === 'version') {
-    process.stdout.write(versionText(loaded.format));
+    process.stdout.write((await import('./commands/entry.js')).versionText(loaded.format));
     return 0;
   }
   if (IS_PLUGIN && subcommandOf(argv) === null) {
@@ -165,29 +163,6 @@ async function write(text: string): Promise<void> {
       resolve();
     });
   });
-}
-
-function versionText(format: 'short' | 'raw'): string {
-  if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION} (${ownVersion()})\n`;
-  const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
-  // kube-proxy prints its structure as Go source (behaviour CL-03); the commit and the date of the build are ours, and what is of Go is empty or Node's.
-  const fields = {
-    Major: major,
-    Minor: minor,
-    EmulationMajor: '',
-    EmulationMinor: '',
-    MinCompatibilityMajor: '',
-    MinCompatibilityMinor: '',
-    GitVersion: KUBERNETES_VERSION,
-    GitCommit: BUILD.commit.replace(/-dirty$/, ''),
-    GitTreeState: treeState(),
-    BuildDate: BUILD.date,
-    GoVersion: process.version,
-    Compiler: 'node',
-    Platform: goPlatform(),
-  };
-  const parts = Object.entries(fields).map(([name, value]) => `${name}:${JSON.stringify(value)}`);
-  return `version.Info{${parts.join(', ')}}\n`;
 }
 
 main(process.argv.slice(2)).then(

@@ -51,6 +51,7 @@ export function describeUsage(error: ConfigError): string {
 
 export { commandSettings } from '../config/command-settings.js';
 export { parseCommand } from './command-line.js';
+export { versionText } from './version.js';
 
 function help(word: string | undefined): About {
   if (word === undefined) return printed(printOverview(COMMANDS));

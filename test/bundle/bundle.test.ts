@@ -109,18 +109,18 @@ t.test('log lines name the source line', (t) => {
 
 t.test('stack traces name source lines', (t) => {
   const lines = readFileSync(BUNDLE, 'utf8').split('\n');
-  const line = lines.findIndex((text) => text.includes('function versionText('));
-  const column = (lines[line]?.indexOf('function versionText(') ?? -1) + 'function '.length;
+  const line = lines.findIndex((text) => text.includes('function writeConfig('));
+  const column = (lines[line]?.indexOf('function writeConfig(') ?? -1) + 'function '.length;
   const place = `${line + 1}:${column + 1}`;
   const source = readFileSync(projectFile('src/main.ts'), 'utf8').split('\n');
-  const wanted = source.findIndex((text) => text.includes('function versionText(')) + 1;
+  const wanted = source.findIndex((text) => text.includes('function writeConfig(')) + 1;
   t.match(
-    sourceStack(`Error: no\n    at versionText (${BUNDLE}:${place})\n    at node:net:1:2`, BUNDLE),
+    sourceStack(`Error: no\n    at writeConfig (${BUNDLE}:${place})\n    at node:net:1:2`, BUNDLE),
     new RegExp(
-      `^Error: no\n    at versionText \\(${projectFile('src/main.ts')}:${wanted}:\\d+\\)\n    at node:net:1:2$`,
+      `^Error: no\n    at writeConfig \\(${projectFile('src/main.ts')}:${wanted}:\\d+\\)\n    at node:net:1:2$`,
     ),
   );
-  const compiledElsewhere = `Error: no\n    at versionText (/elsewhere/pointsman.js:${place})`;
+  const compiledElsewhere = `Error: no\n    at writeConfig (/elsewhere/pointsman.js:${place})`;
   t.match(sourceStack(compiledElsewhere, BUNDLE), `(${projectFile('src/main.ts')}:${wanted}:`);
   const foreign = `Error: no\n    at f (/elsewhere/other.js:${place})`;
   t.equal(sourceStack(foreign, BUNDLE), foreign);
