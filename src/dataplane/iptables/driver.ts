@@ -67,7 +67,7 @@ export class IptablesDriver implements Driver<Chains> {
   private readonly programs: TablesOptions['addon'];
   private readonly tables: Tables;
   /** Since all chains were last in their known state. */
-  private isTouched: IsTouched = UNKNOWN;
+  private isTouched: IsTouched | null = null;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
   /** Acknowledged timeout policies that the last listing lacked. */
@@ -135,7 +135,7 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   async list({ table, isFirst }: SyncScope): Promise<Chains> {
-    const isTouched = await this.mark();
+    const isTouched = await this.options.traces.mark();
     const chains = await this.listChains(isFirst ? textsToRead(table) : []);
     const countsPackets = await this.options.counters.prepare(this.family, chains, this.programs);
     const retries = await this.preparePolicies(table, chains);
@@ -256,26 +256,22 @@ export class IptablesDriver implements Driver<Chains> {
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
     const { policies, traces, counters } = this.options;
     if ((await policies.differ()) || (await this.differsInSettings())) return true;
-    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.isTouched())) return false;
+    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.isTouched?.())) return false;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }
 
   /** Compares everything if the traces show an external change: they do not show whether our rules are affected. */
   async probe(quiet: WaitForQuiet): Promise<boolean> {
-    if (!(await this.isTouched())) return false;
+    if (!(await this.isTouched?.())) return false;
     return await undisturbed(quiet, () => this.differs(this.plan.view));
   }
 
   private async differs({ node }: Pick<FamilyTable, 'node'>): Promise<boolean> {
-    const isTouched = await this.mark();
+    const isTouched = await this.options.traces.mark();
     const differs = await this.anyDiffers(node);
     if (!differs) this.isTouched = isTouched;
     return differs;
-  }
-
-  private mark(): Promise<IsTouched> {
-    return this.options.traces.mark().catch(() => UNKNOWN);
   }
 
   private async differsInSettings(): Promise<boolean> {
@@ -378,9 +374,6 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
     },
   };
 }
-
-/** Where the kernel does not notify, the periodic check remains. */
-const UNKNOWN: IsTouched = () => Promise.resolve(false);
 
 /** The chains whose rules themselves are needed at a start. */
 function textsToRead({ unsynced }: FamilyTable): readonly string[] {

@@ -2,20 +2,21 @@ import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesFlavor, NftablesAddon } from '../../native/contract.js';
 import { Generation } from '../generation.js';
 
-/** Whether something other than our own streams changed the tables since a moment; false while that is unknown. */
+/** Whether something other than our own streams changed the tables since a moment; false while that cannot be known. */
 export type IsTouched = () => Promise<boolean>;
 
 /** Traces of changes to the programs' tables, by any program, seen in one small request. */
 export interface Traces {
   /** Sends a stream of ours that writes so many tables. */
   count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack>;
-  /** Notes this moment. */
+  /** Notes this moment. Never rejects: if it cannot, complete traces count as touched, and others as untouched. */
   mark(): Promise<IsTouched>;
   /** Whether every change leaves a trace: then nothing has to be compared without one. */
   readonly isComplete: boolean;
 }
 
 const ALWAYS: IsTouched = () => Promise.resolve(true);
+const NEVER: IsTouched = () => Promise.resolve(false);
 
 /** For each family. nf_tables counts the changes of both together. */
 export function tracesOf(
@@ -50,7 +51,8 @@ class Commits implements Traces {
   }
 
   async mark(): Promise<IsTouched> {
-    const mark = await this.generation.mark();
+    // Audits compare nothing without a trace, so one that was missed has to be looked for.
+    const mark = await this.generation.mark().catch(() => null);
     return mark === null ? ALWAYS : () => this.generation.isTouchedSince(mark);
   }
 }
@@ -83,7 +85,9 @@ class TableSizes implements Traces {
 
   async mark(): Promise<IsTouched> {
     const serial = ++this.marks;
-    this.expected = await this.addon.iptablesSizes(this.family);
+    this.expected = await this.read();
+    // Audits compare without a trace, too.
+    if (this.expected === null) return NEVER;
     return async () => {
       const { expected } = this;
       if (serial !== this.marks || expected === null) return this.underWay === 0;

@@ -80,6 +80,28 @@ t.test('nft: a probe whose listing waited does not delay the next', async (t) =>
   t.equal(await rig.dataplane.probe(), true);
 });
 
+t.test('nft: damage is found although the generation could not be read at the last listing', async (t) => {
+  const rig = await running('nft');
+  const { generation } = rig;
+  const listUnread = async (): Promise<void> => {
+    rig.generation = () => Promise.reject(new Error('ENOBUFS'));
+    await rig.sync(true);
+    rig.generation = generation;
+  };
+  await listUnread();
+  t.same(await look(rig), { differs: false, lists: true }, 'there may have been a change');
+  t.same(await look(rig), { differs: false, lists: false });
+  await listUnread();
+  rig.kernel.tamper('nat', (chains) => chains.set('KUBE-POSTROUTING', []), 'nft');
+  t.same(await look(rig), { differs: true, lists: true });
+  await rig.sync(true);
+  await listUnread();
+  rig.kernel.tamper('nat', (chains) => chains.set('KUBE-POSTROUTING', []), 'nft');
+  // Listings take a share of the time.
+  rig.wait(3_600_000);
+  t.equal(await rig.dataplane.audit(), true);
+});
+
 t.test('a kernel that refuses table sizes is not listed, and syncs go on', async (t) => {
   const rig = new Rig(undefined, 'IPv4', {}, 'legacy');
   rig.kernel.iptablesSizes = () => Promise.reject(new Error('EPERM'));

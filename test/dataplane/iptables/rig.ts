@@ -34,6 +34,8 @@ const DEFAULTS: Partial<PlanSettings> = {
 export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   settings: NodeSettings = { dropInvalid: true };
   timeouts: ConntrackTimeouts = BUILT_IN_TIMEOUTS;
+  /** What is answered for the generation of nf_tables. */
+  generation: () => Promise<number> = () => Promise.resolve(this.kernel.commits);
   /** Milliseconds since the process began; every full sync comes long after what was before. */
   private now = 0;
   counters = this.ownCounters();
@@ -63,7 +65,7 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   protected process(): FamilyDataplane {
     this.counters = this.ownCounters();
     const now = (): number => this.now++;
-    const nftables = { nftGeneration: () => Promise.resolve(this.kernel.commits) };
+    const nftables = { nftGeneration: () => this.generation() };
     const driver = new IptablesDriver({
       addon: this.kernel,
       family: this.family,
