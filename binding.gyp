@@ -7,8 +7,7 @@
           "OS=='linux'",
           {
             "sources": [
-              "<!@(ls native/addon/linux/*.cc)",
-              "<!@(sh native/units.sh build/units addon nftables iptables netlink conntrack accounting ipset ipvs route probe)"
+              "<!@(sh native/units.sh build/units addon addon/linux nftables iptables netlink conntrack accounting ipset ipvs route probe)"
             ]
           }
         ],
