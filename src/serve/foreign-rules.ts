@@ -1,5 +1,5 @@
 import { messageOf } from '../base/error-message.js';
-import { parseAddress, type IPAddress } from '../base/ip.js';
+import { parseAddress, type Family, type IPAddress } from '../base/ip.js';
 import type { ForeignLosses, ForeignQuestion } from '../dataplane/foreign/losses.js';
 import type { Observation } from '../observe/observations.js';
 import type { Explanation } from '../plan/explain.js';
@@ -29,12 +29,19 @@ export async function foreignInTheWay(
   });
 }
 
-/** Rules of others that let nothing through. */
-export async function foreignWalls({ foreign }: RunningProcess): Promise<readonly Observation[]> {
+/** Rules of others that let nothing through of these families. */
+export async function foreignWalls(
+  { foreign }: Pick<RunningProcess, 'foreign'>,
+  served: readonly Family[],
+): Promise<readonly Observation[]> {
   if (foreign === undefined) return [];
   return await attempted(async () => {
     const { losses } = await foreign.lossesOfAll();
-    return losses.map((loss) => observe(loss, 'every packet that this node forwards'));
+    return losses.flatMap((loss) => {
+      const lost = served.filter((family) => loss.families.includes(family));
+      const which = lost.length === served.length ? '' : ` ${lost.join(' and ')}`;
+      return lost.length === 0 ? [] : [observe(loss, `every${which} packet that this node forwards`)];
+    });
   });
 }
 

@@ -12,8 +12,9 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const { config } = running.loaded();
   const settings = running.planned();
   const { localDetection, nodeName } = settings;
+  const served = families.filter(({ table }) => hasFrontend(table)).map(({ family }) => family);
   const found = observeNode({
-    families: families.filter(({ table }) => hasFrontend(table)).map(({ family }) => family),
+    families: served,
     network: await host.networkFacts(),
     flows: host.flowTableSize(),
     nodeName: nodeName === '' ? config.nodeName : nodeName,
@@ -30,7 +31,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   });
   return [
     ...(await observedProcess(running)),
-    ...(await foreignWalls(running)),
+    ...(await foreignWalls(running, served)),
     ...found,
     ...silentEndpoints(running),
     ...unusedObjects(running),

@@ -27,7 +27,10 @@ function legacy(...forward: readonly string[]): ForeignReading {
       nftList: () => Promise.resolve(null),
       nftElements: () => Promise.resolve([]),
     },
-    iptables: { iptablesList: () => Promise.resolve([base, ...CALLING]) },
+    iptables: {
+      iptablesList: () => Promise.resolve([base, ...CALLING]),
+      iptablesSizes: () => Promise.resolve(''),
+    },
   };
 }
 
@@ -87,4 +90,25 @@ t.test('a drop in an earlier rule of another owner is found', async (t) => {
   );
   t.same(unread, []);
   t.end();
+});
+
+t.test('a legacy table raw with too many rules is not listed', async (t) => {
+  const { nftables, iptables } = legacy('-j DROP');
+  const listed: string[] = [];
+  const reading = (rules: number): ForeignReading => ({
+    nftables,
+    iptables: {
+      iptablesList: (family, flavor, tables, textOf) => {
+        listed.push(tables.join());
+        return iptables.iptablesList(family, flavor, tables, textOf);
+      },
+      iptablesSizes: () => Promise.resolve(`filter 5 800 0 0\nraw ${rules} 176000 0 0\n`),
+    },
+  });
+  t.same((await lossesOf(reading(20_000), QUESTION)).unread, []);
+  t.match(await lossesOf(reading(20_001), QUESTION), {
+    losses: [{ outcome: 'drop', families: ['IPv4'] }],
+    unread: ['legacy iptables table raw has more than 20000 rules, which are not evaluated'],
+  });
+  t.same(listed, ['filter,mangle,raw', 'filter,mangle']);
 });

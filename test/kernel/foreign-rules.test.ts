@@ -134,6 +134,14 @@ const IPTABLES: readonly Case[] = ['iptables-nft', 'iptables-legacy'].flatMap((p
       lost: true,
     },
     {
+      name: `${program}: before us, in table raw`,
+      rules: iptables(program, '-t raw -A PREROUTING -d 10.96.0.41/32 -j DROP'),
+      names: new RegExp(
+        `drop it: rule [0-9] of chain PREROUTING of ${table.replace('filter', 'raw')}, at hook prerouting, priority -300`,
+      ),
+      lost: true,
+    },
+    {
       name: `${program}: the policy`,
       rules: iptables(program, '-P FORWARD DROP'),
       names: new RegExp(`drop it: the policy of chain FORWARD of ${table}`),
@@ -204,4 +212,13 @@ t.test('status names a foreign chain that drops all forwarded packets', async (t
       text: /drop every packet that this node forwards: the policy of chain f/,
     },
   ]);
+});
+
+t.test('status names the family of which a foreign chain drops all packets', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode: 'nftables' });
+  const rules = chain(FORWARD, 'ip daddr 10.244.0.0/16 accept; ip saddr 10.244.0.0/16 accept;', 'drop');
+  await lab.output('node', ['nft', '-f', '-'], rules);
+  const { observations } = await proxy.status();
+  t.match(observations, [{ text: /drop every IPv6 packet that this node forwards: the policy of chain f/ }]);
 });

@@ -38,6 +38,8 @@ export interface ForeignLosses {
     readonly endpoints: readonly string[];
     /** Whether the loss is of all of them. */
     readonly all: boolean;
+    /** Whose packets are lost. */
+    readonly families: readonly Family[];
   }[];
   /** Tables that were not read, and why. */
   readonly unread: readonly string[];
@@ -68,7 +70,7 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
       }
       const key = `${String(loss.certain)} ${placeOf(loss)}`;
       const name = `${endpoint.address}:${endpoint.port}`;
-      const known = found.get(key) ?? described(loss);
+      const known = found.get(key) ?? described(loss, question.family);
       const hit = [...known.endpoints, name];
       found.set(key, { ...known, endpoints: hit, all: hit.length === endpoints.length });
       // A lost packet meets nothing more.
@@ -81,17 +83,21 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
 /** Rules of others that let no forwarded packet through. */
 export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses> {
   const read = await Promise.all(FAMILIES.map(async (family) => ({ family, ...(await readForeign(addon, family)) })));
-  const losses = read.flatMap(({ family, bases }) => {
+  const all = read.flatMap(({ family, bases }) => {
     const nothing = { protocol: null, source: null, destination: null, port: null };
     const packet = { family, ...nothing, inputInterface: null, outputInterface: null, isTranslated: true };
     return bases
       .filter(({ hook }) => hook === 'forward')
       .flatMap((base) => {
         const loss = lossAt(base, packet);
-        return loss !== null && loss !== 'endless' && loss.certain ? [{ ...described(loss), all: true }] : [];
+        return loss !== null && loss !== 'endless' && loss.certain ? [{ ...described(loss, family), all: true }] : [];
       });
   });
-  const once = new Map(losses.map((loss) => [loss.where, loss]));
+  const once = new Map<string, Loss>();
+  for (const loss of all) {
+    const families = [...(once.get(loss.where)?.families ?? []), ...loss.families];
+    once.set(loss.where, { ...loss, families });
+  }
   return { losses: [...once.values()], unread: [] };
 }
 
@@ -103,10 +109,10 @@ function unevaluated({ table, chain }: ForeignBase): string {
   return `chain ${chain} of ${table.name} cannot be evaluated, as its chains call each other too many times`;
 }
 
-function described(loss: ForeignLoss): Loss {
+function described(loss: ForeignLoss, family: Family): Loss {
   const { outcome, certain, rule, base } = loss;
   const where = rule === null ? placeOf({ ...loss, where: `the policy of chain ${base.chain}` }) : placeOf(loss);
-  return { outcome, certain, where, rule, listing: base.listing, endpoints: [], all: false };
+  return { outcome, certain, where, rule, listing: base.listing, endpoints: [], all: false, families: [family] };
 }
 
 /** The packet as a base chain meets it; null: it does not. */

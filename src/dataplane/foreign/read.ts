@@ -24,7 +24,7 @@ function isOurs(table: string): boolean {
 }
 
 type Nft = Pick<NftablesAddon, 'nftBaseChains' | 'nftList' | 'nftElements'>;
-type Iptables = Pick<IptablesAddon, 'iptablesList'>;
+type Iptables = Pick<IptablesAddon, 'iptablesList' | 'iptablesSizes'>;
 
 export interface ForeignReading {
   readonly nftables: Nft;
@@ -40,8 +40,11 @@ interface ForeignRules {
 /** Base chains of others by which packets of a family go, with all that is needed to evaluate their rules. */
 export async function readForeign(addon: ForeignReading, family: Family): Promise<ForeignRules> {
   const [nft, legacy] = await Promise.all([readNft(addon.nftables, family), readLegacy(addon.iptables, family)]);
-  const bases = [...nft.bases, ...legacy];
-  return { bases: bases.sort((one, other) => one.priority - other.priority), unread: nft.unread };
+  const bases = [...nft.bases, ...legacy.bases];
+  return {
+    bases: bases.sort((one, other) => one.priority - other.priority),
+    unread: [...nft.unread, ...legacy.unread],
+  };
 }
 
 async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
@@ -98,7 +101,7 @@ function nftBase(table: ForeignTable, { family, table: name, chain, hook }: NftB
 }
 
 /** Where legacy iptables calls its chains (ip_tables.h), which are not among those of nf_tables. */
-const PRIORITIES = { filter: 0, mangle: -150 } as const;
+const PRIORITIES = { filter: 0, mangle: -150, raw: -300 } as const;
 const HOOKS: Readonly<Record<string, Hook>> = {
   PREROUTING: 'prerouting',
   INPUT: 'input',
@@ -107,11 +110,14 @@ const HOOKS: Readonly<Record<string, Hook>> = {
   POSTROUTING: 'postrouting',
 };
 
-async function readLegacy(addon: Iptables, family: Family): Promise<readonly ForeignBase[]> {
-  const tables = ['filter', 'mangle'] as const;
+async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules> {
+  const size = await rawSize(addon, family);
+  const tables = (['filter', 'mangle', 'raw'] as const).filter((name) => name !== 'raw' || size <= MOST_RULES);
   // Where there are no such programs there are hardly any such rules.
   const chains = await addon.iptablesList(family, 'legacy', tables, ['']).catch(() => []);
-  return tables.flatMap((name) => {
+  const unread =
+    size <= MOST_RULES ? [] : [`legacy iptables table raw has more than ${MOST_RULES} rules, which are not evaluated`];
+  const bases = tables.flatMap((name) => {
     const own = chains.filter(({ table }) => table === name);
     const table: ForeignTable = {
       name: `legacy iptables table ${name}`,
@@ -132,4 +138,12 @@ async function readLegacy(addon: Iptables, family: Family): Promise<readonly For
       ];
     });
   });
+  return { bases, unread };
+}
+
+/** Rules of the legacy table raw, where mode iptables has one for each endpoint. */
+async function rawSize(addon: Iptables, family: Family): Promise<number> {
+  // Without permission or modules, there is nothing that could be read either.
+  const sizes = await addon.iptablesSizes(family).catch(() => '');
+  return Number(/^raw (\d+) /m.exec(sizes)?.[1] ?? 0);
 }
