@@ -13,13 +13,13 @@ type Loss = ForeignLosses['losses'][number];
 
 /** Rules of others in the way of one packet. */
 export async function foreignInTheWay(
-  { foreign, host, planned }: RunningProcess,
+  { foreign, host, planned }: Pick<RunningProcess, 'foreign' | 'host' | 'planned'>,
   explanation: Explanation,
   question: Question,
 ): Promise<readonly Observation[]> {
+  if (foreign === undefined || explanation.verdict.type !== 'forward') return [];
   // Where the node has the addresses of Services, packets take another way.
-  if (foreign === undefined || explanation.verdict.type !== 'forward' || planned().traits.guardsServiceAddresses)
-    return [];
+  if (planned().traits.guardsServiceAddresses) return [unreadNote('in this mode none are evaluated for one packet')];
   return await attempted(async () => {
     const { losses, unread } = await foreign.lossesOf(asked(explanation, question, host.localAddresses()));
     return [

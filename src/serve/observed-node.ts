@@ -4,6 +4,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { apiProblem } from './api-answer.js';
 import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
+import { routesToServices } from './observed-packet.js';
 import { secondsSince, type RunningProcess } from './running-process.js';
 
 /** Obstacles to packets on this node outside of our rules, read now. */
@@ -33,6 +34,10 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     ...(await observedProcess(running)),
     ...(await foreignWalls(running, served)),
     ...found,
+    ...(await routesToServices(
+      host,
+      families.map(({ table }) => table),
+    )),
     ...silentEndpoints(running),
     ...unusedObjects(running),
   ];

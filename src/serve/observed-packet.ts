@@ -2,6 +2,7 @@ import { isLoopback, parseAddress, type IPAddress } from '../base/ip.js';
 import type { Host } from '../host/host.js';
 import { forwardingOf, type Observation } from '../observe/observations.js';
 import type { Explanation } from '../plan/explain.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
 
 /** Of so many endpoints the route is looked up. */
 const MAX_ROUTES = 32;
@@ -41,7 +42,31 @@ export async function observedPacket(
   return found;
 }
 
-async function ofRoute(host: Host, address: IPAddress, what: string): Promise<readonly Observation[]> {
+/** Whether the node itself has a route to Services: the kernel looks it up before rules translate the address. */
+export async function routesToServices(
+  host: Pick<Host, 'localAddresses' | 'routeProblem'>,
+  tables: readonly Pick<ForwardingTable, 'frontends'>[],
+): Promise<readonly Observation[]> {
+  const own = host.localAddresses();
+  const found: Observation[] = [];
+  for (const table of tables) {
+    const address = oneClusterIP(table);
+    if (address !== null && !own.includes(address))
+      found.push(...(await ofRoute(host, address, 'the Service address')));
+  }
+  return found;
+}
+
+function oneClusterIP(table: Pick<ForwardingTable, 'frontends'>): IPAddress | null {
+  for (const { kind, address } of table.frontends()) if (kind === 'ClusterIP') return address;
+  return null;
+}
+
+async function ofRoute(
+  host: Pick<Host, 'routeProblem'>,
+  address: IPAddress,
+  what: string,
+): Promise<readonly Observation[]> {
   const problem = await host.routeProblem(address);
   if (problem === null) return [];
   return [

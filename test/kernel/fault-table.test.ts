@@ -97,6 +97,16 @@ const LATER: readonly Fault[] = [
     says: [/there is no route to endpoint 10\.244\.2\.10/, /remedy: .*ip route get 10\.244\.2\.10/],
   },
   {
+    name: 'no route to Services',
+    make: (at) => ip(at, 'route', 'del', 'default'),
+    undo: (at) => ip(at, 'route', 'add', 'default', 'via', ADDRESSES.router.IPv4),
+    command: ['status'],
+    says: [
+      /there is no route to the Service address 10\.96\.\d+\.\d+: ENETUNREACH/,
+      /remedy: give the node a default route/,
+    ],
+  },
+  {
     name: 'two Services on one address',
     make: () => Promise.resolve(),
     command: ['explain', '--from', '10.244.1.11%veth-b', '198.51.100.7:80'],
