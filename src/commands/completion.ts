@@ -68,9 +68,12 @@ function bash(all: readonly Completed[], names: readonly string[]): string {
       }),
   );
   const words = all.map(({ name, flags, operands, takesFiles }) => {
-    const list = [...operands, ...flags.flatMap(spellings), '--help'].join(' ');
+    const list = [...flags.flatMap(spellings), '--help'].join(' ');
     const files = takesFiles ? ' COMPREPLY+=($(compgen -f -- "$cur"));' : '';
-    return `    '${name ?? ''}') COMPREPLY=($(compgen -W '${list}' -- "$cur"));${files} ;;`;
+    // Hundreds of flags would hide the commands: where there are words, flags begin with a dash.
+    const isFlag = operands.length === 0 && !takesFiles ? '' : '[[ $cur == -* ]] && ';
+    const others = isFlag === '' ? '' : ` || { COMPREPLY=($(compgen -W '${operands.join(' ')}' -- "$cur"));${files} }`;
+    return `    '${name ?? ''}') ${isFlag}COMPREPLY=($(compgen -W '${list}' -- "$cur"))${others} ;;`;
   });
   return `# Completes pointsman in bash: source <(pointsman completion bash)
 _pointsman() {

@@ -166,7 +166,10 @@ t.test('completion works in bash', (t) => {
   t.ok(completed('plan', '--config', '/et').includes('/etc'), 'files');
   t.ok(completed('check', '/et').includes('/etc'));
   t.same(completed('help', 'expl'), ['explain']);
-  t.same(completed('completion', ''), ['bash', 'zsh', 'fish', '--help']);
+  t.same(completed('completion', ''), ['bash', 'zsh', 'fish']);
+  t.same(completed('completion', '-'), ['--help'], 'flags begin with a dash');
+  t.match(completed(''), ['status', 'services']);
+  t.notMatch(completed('').join(' '), '--', 'the commands are not lost among hundreds of flags');
   t.same(completed('explain', '--from', ''), [], 'nothing is known of such values');
   t.end();
 });
