@@ -1,25 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t from 'tap';
 import { runCommand } from '../../src/cli/run-command.js';
-import { shut } from '../../src/serve/listener.js';
+import { serveStatusSocket } from '../support/status-socket.js';
 
 t.test('explain --watch asks again and again, until no process answers', async (t) => {
-  // A path of a socket is short.
-  const folder = mkdtempSync(join(tmpdir(), 'pointsman-watch-'));
-  const statusSocket = join(folder, 'sock');
   const asked: string[] = [];
-  const server = createServer(({ url = '' }, response) => {
+  const statusSocket = await serveStatusSocket(t, ({ url = '' }, response) => {
     asked.push(url);
     if (asked.length === 3) response.destroy();
     else response.end(`answer ${asked.length}\n`);
-  });
-  await new Promise<void>((resolve) => server.listen(statusSocket, resolve));
-  t.teardown(async () => {
-    await shut(server);
-    rmSync(folder, { recursive: true });
   });
   let text = '';
   const loaded = {
