@@ -8,6 +8,9 @@ export interface Mark {
 
 const MODULUS = 2 ** 32;
 
+/** For a stream of ours of which nobody knows what the kernel counts: no difference of generations has a fraction. */
+const UNCERTAIN = 2 ** -20;
+
 /**
  * Finds out whether there was an external change since a mark, in one small request instead of a listing: the kernel counts
  * all transactions of the network namespace, and we count ours. Shared by the families, whose transactions the kernel counts
@@ -19,12 +22,16 @@ export class Generation {
 
   constructor(private readonly addon: Pick<NftablesAddon, 'nftGeneration'>) {}
 
-  /** Sends what is a transaction of ours, or several, and counts it when the kernel acknowledges. */
-  async count<Ack>(send: () => Promise<Ack>, transactions = 1): Promise<Ack> {
+  /**
+   * Sends what is a transaction of ours, or several, and counts it when the kernel acknowledges.
+   *
+   * @param transactions null: maybe none. Marks from before then count as touched.
+   */
+  async count<Ack>(send: () => Promise<Ack>, transactions: number | null = 1): Promise<Ack> {
     this.underWay++;
     try {
       const ack = await send();
-      this.own += transactions;
+      this.own += transactions ?? UNCERTAIN;
       return ack;
     } finally {
       this.underWay--;

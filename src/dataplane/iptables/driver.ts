@@ -1,5 +1,10 @@
 import { addressBytes, type Family } from '../../base/ip.js';
-import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
+import type {
+  IptablesAddon,
+  IptablesChainListing,
+  IptablesOperation,
+  IptablesTransaction,
+} from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
@@ -368,11 +373,20 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
   return {
     iptablesList: (...asked) => addon.iptablesList(...asked),
     iptablesListingMs: () => addon.iptablesListingMs(),
-    iptablesRestore: (transaction) => {
-      const { size } = new Set(transaction.operations.map(({ table }) => table));
-      return traces.count(size, () => addon.iptablesRestore(transaction));
-    },
+    iptablesRestore: (transaction) => traces.count(changes(transaction), () => addon.iptablesRestore(transaction)),
   };
+}
+
+/**
+ * How many tables a stream changes; null: uncertain. A table in which it only empties chains is not changed, and not counted by
+ * nf_tables, if another program emptied them before. The canary is written only where it was missing.
+ */
+function changes({ operations }: IptablesTransaction): number | null {
+  const isCertain = (operation: IptablesOperation): boolean =>
+    operation.type !== 'chain' || operation.rules.length > 0 || operation.chain === CHAIN.canary;
+  const tables = (of: readonly IptablesOperation[]): number => new Set(of.map(({ table }) => table)).size;
+  const count = tables(operations);
+  return tables(operations.filter(isCertain)) === count ? count : null;
 }
 
 /** The chains whose rules themselves are needed at a start. */

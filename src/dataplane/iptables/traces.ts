@@ -7,8 +7,8 @@ export type IsTouched = () => Promise<boolean>;
 
 /** Traces of changes to the programs' tables, by any program, seen in one small request. */
 export interface Traces {
-  /** Sends a stream of ours that writes so many tables. */
-  count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack>;
+  /** Sends a stream of ours that changes so many tables; null: that is uncertain. */
+  count<Ack>(tables: number | null, send: () => Promise<Ack>): Promise<Ack>;
   /** Notes this moment. Never rejects: if it cannot, complete traces count as touched, and others as untouched. */
   mark(): Promise<IsTouched>;
   /** Whether every change leaves a trace: then nothing has to be compared without one. */
@@ -46,7 +46,7 @@ class Commits implements Traces {
 
   constructor(private readonly generation: Generation) {}
 
-  count<Ack>(tables: number, send: () => Promise<Ack>): Promise<Ack> {
+  count<Ack>(tables: number | null, send: () => Promise<Ack>): Promise<Ack> {
     return this.generation.count(send, tables);
   }
 
@@ -70,7 +70,7 @@ class TableSizes implements Traces {
     private readonly family: Family,
   ) {}
 
-  async count<Ack>(_: number, send: () => Promise<Ack>): Promise<Ack> {
+  async count<Ack>(_: number | null, send: () => Promise<Ack>): Promise<Ack> {
     this.underWay++;
     try {
       const isAsExpected = this.expected !== null && (await this.read()) === this.expected;

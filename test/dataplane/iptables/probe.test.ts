@@ -102,6 +102,26 @@ t.test('nft: damage is found although the generation could not be read at the la
   t.equal(await rig.dataplane.audit(), true);
 });
 
+t.test('nft: damage is found although a stream of ours had nothing left to do after it', async (t) => {
+  const rig = await running('nft');
+  rig.commit([slice('web', [])]);
+  await rig.sync();
+  await look(rig);
+  // Somebody flushes the table just before the refusal is removed, which is all that this stream does in it.
+  rig.kernel.tamper('filter', (chains) => {
+    for (const name of chains.keys()) chains.set(name, []);
+  });
+  const { commits } = rig.kernel;
+  rig.commit([slice('web', [{ address: '10.1.0.1', node: 'other' }])]);
+  const sent = await rig.during(() => rig.sync());
+  t.same(
+    sent.filter((operation) => operation.includes(' filter ')),
+    ['chain filter KUBE-SERVICES'],
+  );
+  t.equal(rig.kernel.commits, commits + 2, 'the kernel counts the changes of nat and raw alone');
+  t.same(await look(rig), { differs: true, lists: true });
+});
+
 t.test('a kernel that refuses table sizes is not listed, and syncs go on', async (t) => {
   const rig = new Rig(undefined, 'IPv4', {}, 'legacy');
   rig.kernel.iptablesSizes = () => Promise.reject(new Error('EPERM'));

@@ -195,9 +195,13 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
       try {
         if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
         this.checkTaste(family, flavor, own);
+        const before = this.tables(family, flavor).get(table);
+        const isEmpty = (operation: IptablesOperation): boolean =>
+          operation.type === 'chain' && operation.rules.length === 0 && before?.get(operation.chain)?.length === 0;
         this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
         this.forgetPackets(own);
-        this.commits++;
+        // The kernel does not count what changes nothing.
+        if (!own.every(isEmpty)) this.commits++;
       } catch (error) {
         throw error instanceof ProgramError && error.object === null ? refusalIn(table, error) : error;
       }
