@@ -22,11 +22,13 @@ export async function foreignInTheWay(
   if (planned().traits.guardsServiceAddresses) return [unreadNote('in this mode none are evaluated for one packet')];
   return await attempted(async () => {
     const { losses, unread } = await foreign.lossesOf(asked(explanation, question, host.localAddresses()));
-    return [
-      ...losses.map((loss) => observe(loss, loss.all ? 'it' : `connections to ${loss.endpoints.join(', ')}`)),
-      ...unread.map(unreadNote),
-    ];
+    return [...losses.map((loss) => observe(loss, lostOf(loss))), ...unread.map(unreadNote)];
   });
+}
+
+function lostOf({ of, all, endpoints }: Loss): string {
+  if (of === 'answer') return all ? 'its answers' : `answers of ${endpoints.join(', ')}`;
+  return all ? 'it' : `connections to ${endpoints.join(', ')}`;
 }
 
 /** Rules of others that let nothing through of these families. */

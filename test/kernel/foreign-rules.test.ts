@@ -104,6 +104,37 @@ const NFT: readonly Case[] = [
     lost: true,
   },
   {
+    name: 'the answers of an endpoint',
+    rules: chain(FORWARD, 'ip saddr 10.244.1.10 tcp sport 8080 drop;'),
+    names: /drop its answers: rule 1 of chain f of table inet wall, at hook forward, priority 10: /,
+    lost: true,
+  },
+  {
+    name: 'answers by the policy',
+    rules: chain(FORWARD, 'ip daddr 10.244.1.10 accept;', 'drop'),
+    names: /drop its answers: the policy of chain f of table inet wall/,
+    lost: true,
+  },
+  {
+    name: 'answers to the node',
+    rules: chain('input priority 0', 'ip saddr 10.244.1.10 ct state established drop;'),
+    from: 'node',
+    names: /drop its answers: rule 1 of chain f of table inet wall, at hook input/,
+    lost: true,
+  },
+  {
+    name: 'the answers of another port',
+    rules: chain(FORWARD, 'ip saddr 10.244.1.10 tcp sport 8081 drop;'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'answers that come from the Service again',
+    rules: chain('postrouting priority 200', 'ip saddr 10.96.0.41 drop;'),
+    names: /drop its answers: rule 1 of chain f of table inet wall, at hook postrouting/,
+    lost: true,
+  },
+  {
     name: 'the other family',
     rules: chain(FORWARD, 'ip6 daddr fd00:244:1::a drop;'),
     to: '[fd00:10:96::41]:80',
@@ -148,6 +179,12 @@ const IPTABLES: readonly Case[] = ['iptables-nft', 'iptables-legacy'].flatMap((p
       lost: true,
     },
     {
+      name: `${program}: answers`,
+      rules: iptables(program, '-I FORWARD -s 10.244.1.10/32 -p tcp -m tcp --sport 8080 -j DROP'),
+      names: new RegExp(`drop its answers: rule [0-9] of chain FORWARD of ${table}, at hook forward`),
+      lost: true,
+    },
+    {
       name: `${program}: admitted before the policy`,
       rules: iptables(
         program,
@@ -170,11 +207,17 @@ const OBJECTS = dualStack('web', {
 });
 const SENDERS = { 'pod-b': '%veth-b', node: 'node' } as const;
 
+const ACCEPTED: Case = {
+  name: 'answers behind the chain of ours that accepts them',
+  rules: iptables('iptables-nft', '-A FORWARD -s 10.244.1.10/32 -j DROP'),
+  names: null,
+  lost: false,
+};
 const OF_NFT = IPTABLES.filter(({ name }) => name.startsWith('iptables-nft'));
 
 for (const [mode, cases] of [
   ['nftables', [...NFT, ...IPTABLES]],
-  ['iptables-nft', [...NFT.slice(0, 1), ...usually(OF_NFT.slice(0, 1), OF_NFT)]],
+  ['iptables-nft', [...NFT.slice(0, 1), ACCEPTED, ...usually(OF_NFT.slice(0, 1), OF_NFT)]],
 ] as const) {
   if (process.env[MODE_VARIABLE] !== undefined) break;
   t.test(`foreign rules that drop Service traffic are named in mode ${mode}`, async (t) => {

@@ -2,7 +2,7 @@
 // out is in the status, in the log, and reported by an event.
 import t, { type Test } from 'tap';
 import { usually } from '../support/extent.js';
-import { flood, heapBytes, measure, slownessOfCore, watchPages } from '../support/hostile/measures.js';
+import { flood, heapBytes, measure, watchPages } from '../support/hostile/measures.js';
 import { IS_EMULATED, OTHERS, ROWS, type Row } from '../support/hostile/rows.js';
 import { rulesByChain, rulesWalked } from '../support/hostile/rules.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
@@ -10,6 +10,7 @@ import { eventually, Lab, patience } from '../support/lab/lab.js';
 import { answeringNames } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { MOST_WALKED } from '../support/rules-walked.js';
+import { slownessOfCore } from '../support/slowness.js';
 
 const SLOWNESS = (IS_EMULATED ? 5 : 1) * slownessOfCore();
 

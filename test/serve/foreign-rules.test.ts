@@ -6,7 +6,14 @@ import { foreignInTheWay, foreignWalls } from '../../src/serve/foreign-rules.js'
 
 t.test('rules of others that let nothing through are named for the families that Services have', async (t) => {
   const texts = async (lost: readonly Family[], served: readonly Family[]): Promise<readonly string[]> => {
-    const loss = { outcome: 'drop', certain: true, where: 'its policy', rule: null, listing: 'nft' } as const;
+    const loss = {
+      outcome: 'drop',
+      of: 'packet',
+      certain: true,
+      where: 'its policy',
+      rule: null,
+      listing: 'nft',
+    } as const;
     const losses = [{ ...loss, endpoints: [], all: true, families: lost }];
     const lossesOfAll = () => Promise.resolve({ losses, unread: [] });
     const found = await foreignWalls({ foreign: { lossesOf: lossesOfAll, lossesOfAll } }, served);

@@ -9,6 +9,8 @@ const OPTIONS: Readonly<Record<string, (value: string, packet: HookedPacket) => 
   '-i': (value, { inputInterface }) => named(value, inputInterface),
   '-o': (value, { outputInterface }) => named(value, outputInterface),
   '-p': (value, { protocol }) => (protocol === null ? null : protocol.toLowerCase() === value),
+  '--sport': (value, { sourcePort }) => inPorts(value, sourcePort),
+  '--sports': (value, { sourcePort }) => inPorts(value, sourcePort),
   '--dport': (value, { port }) => inPorts(value, port),
   '--dports': (value, { port }) => inPorts(value, port),
   '--ctstate': (value, packet) => inStates(value, packet),
@@ -73,7 +75,7 @@ function inPorts(value: string, port: number | null): Match {
   });
 }
 
-function inStates(value: string, { isTranslated }: HookedPacket): Match {
+function inStates(value: string, { isTranslated, isAnswer }: HookedPacket): Match {
   const states = value.split(',');
-  return states.includes('NEW') || (isTranslated && states.includes('DNAT'));
+  return states.includes(isAnswer ? 'ESTABLISHED' : 'NEW') || (isTranslated && states.includes('DNAT'));
 }

@@ -28,6 +28,8 @@ export interface ForeignQuestion {
 export interface ForeignLosses {
   readonly losses: readonly {
     readonly outcome: ForeignLoss['outcome'];
+    /** Whether the packet is lost, or the answer to it. */
+    readonly of: 'packet' | 'answer';
     /** False: it may, but not all can be evaluated. */
     readonly certain: boolean;
     /** Such as `rule 3 of chain f of table inet wall, at hook forward, priority 10`. */
@@ -46,36 +48,47 @@ export interface ForeignLosses {
 }
 
 type Loss = ForeignLosses['losses'][number];
+type Endpoint = ForeignQuestion['endpoints'][number];
+type Found = 'nothing' | 'possible' | 'certain';
 
 /** Where destinations are translated: NF_IP_PRI_NAT_DST, and after it where sources are. */
 const TRANSLATION = -100;
 const SOURCE_TRANSLATION = 100;
 
-/** The losses of a packet to rules of others on its way to its endpoints. */
+/** The losses of a packet to rules of others on its way to its endpoints, and of their answers. */
 export async function lossesOf(addon: ForeignReading, question: ForeignQuestion): Promise<ForeignLosses> {
   const { bases, unread } = await readForeign(addon, question.family);
   const { endpoints } = question;
   const endless = new Set<ForeignBase>();
   const found = new Map<string, Loss>();
-  for (const endpoint of endpoints) {
+  /** Answers whether the packet is lost for certain. */
+  const follow = async (of: Loss['of'], endpoint: Endpoint, certainOnly: boolean): Promise<Found> => {
+    let result: Found = 'nothing';
     for (const base of bases) {
-      const packet = endless.has(base) ? null : packetAt(base, question, endpoint);
+      const packet = endless.has(base) ? null : (of === 'packet' ? packetAt : answerAt)(base, question, endpoint);
       if (packet === null) continue;
       await turn();
       const loss = lossAt(base, packet);
-      if (loss === null) continue;
+      if (loss === null || (certainOnly && loss !== 'endless' && !loss.certain)) continue;
       if (loss === 'endless') {
         endless.add(base);
         continue;
       }
-      const key = `${String(loss.certain)} ${placeOf(loss)}`;
+      const key = `${of} ${String(loss.certain)} ${placeOf(loss)}`;
       const name = `${endpoint.address}:${endpoint.port}`;
-      const known = found.get(key) ?? described(loss, question.family);
+      const known = found.get(key) ?? described(loss, question.family, of);
       const hit = [...known.endpoints, name];
       found.set(key, { ...known, endpoints: hit, all: hit.length === endpoints.length });
       // A lost packet meets nothing more.
-      if (loss.certain) break;
+      if (loss.certain) return 'certain';
+      result = 'possible';
     }
+    return result;
+  };
+  for (const endpoint of endpoints) {
+    const lost = await follow('packet', endpoint, false);
+    // A rule that cannot be evaluated for the packet cannot be for its answer either.
+    if (lost !== 'certain') await follow('answer', endpoint, lost === 'possible');
   }
   return { losses: [...found.values()], unread: [...unread, ...[...endless].map(unevaluated)] };
 }
@@ -84,13 +97,16 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
 export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses> {
   const read = await Promise.all(FAMILIES.map(async (family) => ({ family, ...(await readForeign(addon, family)) })));
   const all = read.flatMap(({ family, bases }) => {
-    const nothing = { protocol: null, source: null, destination: null, port: null };
-    const packet = { family, ...nothing, inputInterface: null, outputInterface: null, isTranslated: true };
+    const nothing = { protocol: null, source: null, destination: null, sourcePort: null, port: null };
+    const interfaces = { inputInterface: null, outputInterface: null };
+    const packet = { family, ...nothing, ...interfaces, isTranslated: true, isAnswer: false };
     return bases
       .filter(({ hook }) => hook === 'forward')
       .flatMap((base) => {
         const loss = lossAt(base, packet);
-        return loss !== null && loss !== 'endless' && loss.certain ? [{ ...described(loss, family), all: true }] : [];
+        return loss !== null && loss !== 'endless' && loss.certain
+          ? [{ ...described(loss, family, 'packet'), all: true }]
+          : [];
       });
   });
   const once = new Map<string, Loss>();
@@ -109,18 +125,14 @@ function unevaluated({ table, chain }: ForeignBase): string {
   return `chain ${chain} of ${table.name} cannot be evaluated, as its chains call each other too many times`;
 }
 
-function described(loss: ForeignLoss, family: Family): Loss {
+function described(loss: ForeignLoss, family: Family, of: Loss['of']): Loss {
   const { outcome, certain, rule, base } = loss;
   const where = rule === null ? placeOf({ ...loss, where: `the policy of chain ${base.chain}` }) : placeOf(loss);
-  return { outcome, certain, where, rule, listing: base.listing, endpoints: [], all: false, families: [family] };
+  return { outcome, of, certain, where, rule, listing: base.listing, endpoints: [], all: false, families: [family] };
 }
 
 /** The packet as a base chain meets it; null: it does not. */
-function packetAt(
-  { hook, priority }: ForeignBase,
-  question: ForeignQuestion,
-  endpoint: ForeignQuestion['endpoints'][number],
-): HookedPacket | null {
+function packetAt({ hook, priority }: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket | null {
   if (!meets(hook, question.isSentHere, endpoint.isOwn)) return null;
   const isTranslated = (hook !== 'prerouting' && hook !== 'output') || priority > TRANSLATION;
   const isMasqueraded = question.masquerade && hook === 'postrouting' && priority >= SOURCE_TRANSLATION;
@@ -129,11 +141,54 @@ function packetAt(
     protocol: question.protocol,
     source: isMasqueraded ? null : question.source,
     destination: isTranslated ? endpoint.address : question.destination,
+    sourcePort: null,
     port: isTranslated ? endpoint.port : question.port,
     inputInterface: hook === 'output' || hook === 'postrouting' ? null : question.inputInterface,
     outputInterface: null,
     isTranslated,
+    isAnswer: false,
   };
+}
+
+/**
+ * The answer as a base chain meets it; null: it does not. Its destination is translated back first, and its source last. It
+ * leaves by the interface by which the packet came.
+ */
+function answerAt({ hook, priority }: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket | null {
+  const { isSentHere, masquerade } = question;
+  if (!meetsAnswers(hook, isSentHere, endpoint.isOwn)) return null;
+  const isFirst = hook === 'prerouting' || hook === 'output';
+  const isLast = hook === 'postrouting' || hook === 'input';
+  const isBack = isLast && priority >= SOURCE_TRANSLATION;
+  return {
+    family: question.family,
+    protocol: question.protocol,
+    source: isBack ? question.destination : endpoint.address,
+    destination: masquerade && isFirst && priority <= TRANSLATION ? null : question.source,
+    sourcePort: isBack ? question.port : endpoint.port,
+    port: null,
+    inputInterface: null,
+    outputInterface: hook === 'forward' || hook === 'postrouting' ? question.inputInterface : null,
+    isTranslated: true,
+    isAnswer: true,
+  };
+}
+
+function meetsAnswers(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {
+  // Loopback.
+  if (isSentHere && isOwn) return false;
+  switch (hook) {
+    case 'prerouting':
+      return !isOwn;
+    case 'output':
+      return isOwn;
+    case 'input':
+      return isSentHere;
+    case 'forward':
+      return !isOwn && !isSentHere;
+    case 'postrouting':
+      return !isSentHere;
+  }
 }
 
 function meets(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {

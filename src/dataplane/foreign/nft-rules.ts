@@ -7,8 +7,10 @@ const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 const NFPROTO = { IPv4: 2, IPv6: 10 } as const;
 
 /** Bits of `ct state`, as nft_ct.c has them. */
+const CT_ESTABLISHED = 2;
 const CT_NEW = 8;
-/** IPS_DST_NAT of `ct status`. */
+/** IPS_SEEN_REPLY and IPS_DST_NAT of `ct status`. */
+const CT_SEEN_REPLY = 2;
 const CT_DST_NAT = 32;
 
 /** Expressions that do not affect whether a rule matches a packet. */
@@ -116,8 +118,8 @@ class Machine {
   private payload(base: string | null, offset: number): ArrayLike<number> | null {
     const { packet } = this;
     if (base === 'transport') {
-      if (offset !== 2 || packet.port === null) return null;
-      return [packet.port >> 8, packet.port & 255];
+      const port = offset === 0 ? packet.sourcePort : offset === 2 ? packet.port : null;
+      return port === null ? null : [port >> 8, port & 255];
     }
     if (base !== 'network') return null;
     const [source, destination] = packet.family === 'IPv4' ? [12, 16] : [8, 24];
@@ -149,9 +151,10 @@ class Machine {
   }
 
   private ct(key: string): ArrayLike<number> | null {
-    if (key === 'state') return hostNumber(CT_NEW);
-    if (key === 'status') return hostNumber(this.packet.isTranslated ? CT_DST_NAT : 0);
-    return key === 'direction' ? [0] : null;
+    const { isTranslated, isAnswer } = this.packet;
+    if (key === 'state') return hostNumber(isAnswer ? CT_ESTABLISHED : CT_NEW);
+    if (key === 'status') return hostNumber((isTranslated ? CT_DST_NAT : 0) | (isAnswer ? CT_SEEN_REPLY : 0));
+    return key === 'direction' ? [isAnswer ? 1 : 0] : null;
   }
 
   private bitwise(source: number, target: number, mask: Uint8Array, xor: Uint8Array): void {
@@ -289,18 +292,20 @@ function textOf(bytes: Uint8Array | undefined): string {
 /** Places in xt_conntrack_mtinfo3 (xt_conntrack.h): flags of what is matched, what is inverted, states. */
 const [MATCH_FLAGS, INVERT_FLAGS, STATE_MASK] = [146, 148, 150] as const;
 const BY_STATE = 1;
+const XT_ESTABLISHED = 2;
 const XT_NEW = 8;
 const XT_DNAT = 128;
 
 function conntrackState(
   revision: Uint8Array | undefined,
   info: Uint8Array | undefined,
-  { isTranslated }: HookedPacket,
+  { isTranslated, isAnswer }: HookedPacket,
 ): boolean | null {
   if (revision?.at(-1) !== 3 || info === undefined || info.length < STATE_MASK + 2) return null;
   const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
   const word = (at: number): number => view.getUint16(at, isLittle);
   if (word(MATCH_FLAGS) !== BY_STATE) return null;
-  const isIn = (word(STATE_MASK) & (XT_NEW | (isTranslated ? XT_DNAT : 0))) !== 0;
+  const states = (isAnswer ? XT_ESTABLISHED : XT_NEW) | (isTranslated ? XT_DNAT : 0);
+  const isIn = (word(STATE_MASK) & states) !== 0;
   return isIn !== ((word(INVERT_FLAGS) & BY_STATE) !== 0);
 }

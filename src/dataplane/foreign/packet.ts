@@ -1,17 +1,19 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
 
-/** The first packet of a connection where the kernel calls chains. Null: not known. */
+/** The first packet of a connection, or the answer to it, where the kernel calls chains. Null: not known. */
 export interface HookedPacket {
   readonly family: Family;
   readonly protocol: Protocol | null;
   readonly source: IPAddress | null;
   readonly destination: IPAddress | null;
+  readonly sourcePort: number | null;
   readonly port: number | null;
   readonly inputInterface: string | null;
   readonly outputInterface: string | null;
-  /** Whether its destination has been translated. */
+  /** Whether the connection's destination has been translated. */
   readonly isTranslated: boolean;
+  readonly isAnswer: boolean;
 }
 
 /** Whether a rule matches a packet; null: unknown. */

@@ -2,6 +2,8 @@ import type { ForeignBase, ForeignLoss, ForeignTable, HookedPacket } from './pac
 
 /** Chains of ours, and of the kubelet, which are part of the mode: `explain` describes them. */
 const OURS = /^KUBE-/;
+/** The one of them that answers do not leave: it accepts established connections. */
+const ACCEPTS_ANSWERS = 'KUBE-FORWARD';
 /** The kernel lets rules jump no deeper. */
 const DEEPEST = 16;
 /** Chains that call each other many times have more ways through them than could ever be walked. */
@@ -72,7 +74,12 @@ class Walk {
           break;
         case 'jump':
         case 'goto': {
-          if (OURS.test(verdict.chain)) break;
+          if (OURS.test(verdict.chain)) {
+            if (!this.packet.isAnswer || verdict.chain !== ACCEPTS_ANSWERS) break;
+            if (isSure) return { type: 'accept', loss: null };
+            this.mayPass = true;
+            break;
+          }
           const walked = this.chain(verdict.chain, depth + 1);
           if (walked.type === 'endless') return walked;
           if (isSure && (walked.type !== 'end' || verdict.type === 'goto')) return walked;
