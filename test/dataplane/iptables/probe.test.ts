@@ -102,7 +102,7 @@ t.test('nft: damage is found although the generation could not be read at the la
   t.equal(await rig.dataplane.audit(), true);
 });
 
-t.test('nft: damage is found although a stream of ours had nothing left to do after it', async (t) => {
+t.test('nft: damage is found although our stream after it had no effect', async (t) => {
   const rig = await running('nft');
   rig.commit([slice('web', [])]);
   await rig.sync();
