@@ -187,7 +187,7 @@ t.test('each command reads only the bundles that it needs', (t) => {
   writeFileSync(json, JSON.stringify({ ...header, clusterCIDR: '10.244.0.0/16' }));
   const objects = [`--manifests=${manifest}`, '--hostname-override=me'];
   for (const [argv, names] of [
-    [['--version'], []],
+    [['--version'], ['help']],
     [
       ['plan', ...objects],
       ['help', 'commands', 'manifests'],
