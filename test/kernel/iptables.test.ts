@@ -102,8 +102,9 @@ for (const [mode, programs] of MODES) {
     });
 
     await t.test('rules that were flushed or changed externally are restored', async (t) => {
-      for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-F');
-      for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-X');
+      // Each table at once: between -F and -X the process may repair it, and chains in use cannot be deleted.
+      const nothing = '*filter\nCOMMIT\n*nat\nCOMMIT\n*mangle\nCOMMIT\n';
+      for (const program of programs) await lab.output('node', [`${program}-restore`, '-w', '10'], nothing);
       await eventually('repair after a flush', () => isConsistent(proxy), 20_000);
       await checkRows(t, lab, ROWS, 'after the flush');
       t.match(proxy.log, /repaired what the kernel no longer held.*chain mangle KUBE-PROXY-CANARY was missing/);
