@@ -158,8 +158,10 @@ export class ForwardingTable implements FamilyTable {
     for (const frontend of plan.frontends) {
       const claim = { plan, frontend };
       const ahead = this.ahead(claim);
-      if (ahead !== null) yield { conflict: conflictOf(ahead, claim), own: 'loser' };
-      if (ahead !== null) continue;
+      if (ahead !== null) {
+        yield { conflict: conflictOf(ahead, claim), own: 'loser' };
+        continue;
+      }
       const isOther = (other: Claim | undefined): boolean => other !== undefined && other.plan.service !== plan.service;
       const holder = this.held.get(frontend.key);
       const other = isOther(holder) ? holder : this.waiting.get(frontend.key)?.find(isOther);
@@ -184,8 +186,7 @@ export class ForwardingTable implements FamilyTable {
     this.nodePlan = plan;
     this.nodeChanged = true;
     if (before?.join() !== after?.join()) this.decideExternalIPs(this.apiServers);
-    if (isSame) return;
-    const nodePorts = [...this.held.values()].filter(({ frontend }) => frontend.kind === 'NodePort');
+    const nodePorts = isSame ? [] : [...this.held.values()].filter(({ frontend }) => frontend.kind === 'NodePort');
     for (const { frontend } of nodePorts) this.decideAgain(frontend, [...addresses]);
     this.noteTouched();
   }

@@ -519,6 +519,18 @@ t.test('where Services get whole addresses, an external IP gets no port of an AP
   t.same([...table.takeChange().frontends], ['10.0.0.1:81/TCP']);
   table.setNode(there);
   t.equal(heldBy(table, OF_THE_USURPER).length, 2);
+  const sticky = frontend('default/usurper', '10.96.0.5', { clientKeys: { cluster: '10.0.0.1:81/TCP', local: null } });
+  table.setService('default/usurper', { ...USURPER, frontends: [...USURPER.frontends, sticky] });
+  const own = planNode(
+    'IPv4',
+    { ...settings, nodePortAddresses: [prefix('192.168.0.0/24')] },
+    node('me', ['10.0.0.1']),
+    [],
+  );
+  table.setNode({ ...own, ownAddresses: [] });
+  table.takeChange();
+  table.setNode(own);
+  t.ok(table.takeChange().frontends.has(sticky.key), 'what remembers its clients by that frontend changes too');
   t.end();
 });
 

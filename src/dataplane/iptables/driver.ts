@@ -379,7 +379,7 @@ function counted({ addon, traces }: IptablesOptions): TablesOptions['addon'] {
 
 /**
  * How many tables a stream changes; null: uncertain. A table in which it only empties chains is not changed, and not counted by
- * nf_tables, if another program emptied them before. The canary is written only where it was missing.
+ * nf_tables, if another program emptied them before. Each start writes the canary alone, which would call for a listing.
  */
 function changes({ operations }: IptablesTransaction): number | null {
   const isCertain = (operation: IptablesOperation): boolean =>
