@@ -1,3 +1,4 @@
+import { inParts } from '../base/in-parts.js';
 import {
   addressFromBytes,
   FAMILIES,
@@ -92,7 +93,8 @@ export function claimProblems(service: ServiceRow, cluster: Cluster): readonly C
 export function* claimProblemSteps(service: ServiceRow, cluster: Cluster): Generator<readonly ClaimProblem[]> {
   const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service, cluster.limits) ?? []);
   if (tooMany.length > 0) {
-    yield [...tooMany, ...addressProblems(service, cluster)];
+    yield tooMany;
+    yield* addressProblems(service, cluster);
     return;
   }
   const settings = { ...ANY_NODE, limits: cluster.limits };
@@ -110,13 +112,13 @@ export function* claimProblemSteps(service: ServiceRow, cluster: Cluster): Gener
     }
   }
   yield portProblems(service, plans, cluster);
-  yield addressProblems(service, cluster);
+  yield* addressProblems(service, cluster);
   yield sourceProblems(service, plans);
 }
 
-/** Frontends that take a millisecond or two, and ports of Services with several addresses. */
-const PART = 1000;
-const PORTS = 100;
+/** Frontends or addresses that take a millisecond or two, and ports of Services with several addresses. */
+const PART = 500;
+const PORTS = 50;
 
 interface Part {
   readonly row: ServiceRow;
@@ -147,12 +149,6 @@ function partsOf(family: Family, service: ServiceRow): readonly Part[] {
       kinds: EXTERNAL,
     })),
   ]);
-}
-
-function inParts<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
-    all.slice(index * size, (index + 1) * size),
-  );
 }
 
 function frontendProblem(family: Family, service: ServiceRow, { frontends }: ServiceLimits): ClaimProblem | null {
@@ -231,7 +227,7 @@ function healthCheckOf({ service }: ServicePlan): string {
 }
 
 /** Addresses from outside that are a Node's, or within a range of Services. */
-function addressProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
+function* addressProblems(service: ServiceRow, cluster: Cluster): Generator<readonly ClaimProblem[]> {
   const claims = new Map<IPAddress, string>();
   const claim = (kind: FrontendKind, address: IPAddress): void => {
     const clusterIP = clusterIPOf(familyOf(address), service);
@@ -239,14 +235,15 @@ function addressProblems(service: ServiceRow, cluster: Cluster): readonly ClaimP
   };
   for (const { address, ipMode } of service.loadBalancerIngress) if (ipMode === 'VIP') claim('LoadBalancer', address);
   for (const address of service.externalIPs) claim('ExternalIP', address);
-  return [...claims].flatMap(([address, path]): readonly ClaimProblem[] => {
+  const problems = ([address, path]: readonly [IPAddress, string]): readonly ClaimProblem[] => {
     const node = cluster.nodeWith(address);
     const range = cluster.rangeOf(address);
     const rest = { path, value: address, standing: 'denied' } as const;
     if (node !== undefined) return [{ rule: 'node-address', problem: `is an address of Node ${node}`, ...rest }];
     if (range === undefined) return [];
     return [{ rule: 'service-range', problem: `is within the range of Services ${range}`, ...rest }];
-  });
+  };
+  for (const some of inParts([...claims], PART)) yield some.flatMap(problems);
 }
 
 function sourceProblems(

@@ -1,15 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { FAMILIES } from '../../../src/base/ip.js';
+import { inParts } from '../../../src/base/in-parts.js';
+import type { IPAddress } from '../../../src/base/ip.js';
 import { cutText } from '../../../src/base/outside-text.js';
 import { printableLine } from '../../../src/base/printable.js';
 import { isMapping, type Mapping } from '../../../src/base/mapping.js';
 import type { RuleAction, ServiceRule } from '../../../src/config/kinds/admission.js';
 import { claimProblemSteps, type ClaimProblem, type Cluster } from '../../../src/plan/claim-problems.js';
-import { frontendCount } from '../../../src/plan/frontend-count.js';
 import { FieldProblem, TranslateError } from '../../../src/sources/translate/errors.js';
 import type { Interner } from '../../../src/sources/translate/intern.js';
 import { translateService } from '../../../src/sources/translate/service.js';
-import type { ServiceRow } from '../../../src/state/rows.js';
 import { mayHave, type ServicePolicy } from './policy.js';
 import type { AdmissionRequest, Verdict } from './review.js';
 import type { Work } from './turns.js';
@@ -56,26 +55,39 @@ export function* judge(request: AdmissionRequest, { cluster, policy, names }: Gr
   const tooLong = listProblems(object, oldObject, cluster.limits.frontends);
   if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
   const grounds = { cluster, policy, names };
-  const found = yield* objections(object, grounds);
-  if (found.length > LARGE) yield;
+  const isLong = isLarge(object) || (oldObject !== null && isLarge(oldObject));
+  if (isLong) yield;
+  // What both versions have is no reason to refuse.
+  const isSame = oldObject !== null && isAlike(object, oldObject);
   const before = new Set<string>();
-  if (oldObject !== null) {
-    const ofOld = isAlike(object, oldObject) ? found : yield* objections(oldObject, grounds);
-    for (const { key } of ofOld) before.add(key);
+  for (const some of oldObject === null || isSame ? [] : objections(oldObject, grounds)) {
+    for (const { key } of some) before.add(key);
+    if (isLong) yield;
   }
-  if (before.size > LARGE) yield;
-  const refused: string[] = [];
-  const warned: string[] = [];
-  for (const { rule, key, text, isGivenOut } of found) {
-    const action: RuleAction = rule === null ? 'Warn' : (policy.actions.get(rule) ?? 'Refuse');
-    if (action === 'Ignore') continue;
-    const isRefused = action === 'Refuse' && !before.has(key) && !(request.dryRun && isGivenOut);
-    (isRefused ? refused : warned).push(text);
+  const refused = new Texts(MAX_REFUSAL_BYTES);
+  const warned = new Texts(MAX_WARNINGS);
+  for (const some of objections(object, grounds)) {
+    for (const { rule, key, text, isGivenOut } of some) {
+      const action: RuleAction = rule === null ? 'Warn' : (policy.actions.get(rule) ?? 'Refuse');
+      if (action === 'Ignore') continue;
+      const isRefused = action === 'Refuse' && !isSame && !before.has(key) && !(request.dryRun && isGivenOut);
+      (isRefused ? refused : warned).add(text);
+    }
+    if (isLong) yield;
   }
-  return {
-    refusal: refused.length === 0 ? null : refusalOf(refused),
-    warnings: fewWarnings(warned),
-  };
+  return { refusal: refused.count === 0 ? null : refusalOf(refused), warnings: fewWarnings(warned) };
+}
+
+/** Texts of which the first are kept, as there may be thousands. */
+class Texts {
+  readonly first: string[] = [];
+  count = 0;
+
+  constructor(private readonly kept: number) {}
+
+  add(text: string): void {
+    if (this.count++ < this.kept) this.first.push(text);
+  }
 }
 
 /** Whether two versions of a Service differ only in what no objection comes from, as after a patch of its metadata. */
@@ -88,16 +100,12 @@ function isAlike(one: Mapping, other: Mapping): boolean {
   return isDeepStrictEqual(judged(one), judged(other));
 }
 
-/** Texts beyond the limit are not even made printable: there may be thousands. */
-function refusalOf(texts: readonly string[]): string {
-  const all = texts
-    .slice(0, MAX_REFUSAL_BYTES)
-    .join('; ')
-    .slice(0, 2 * MAX_REFUSAL_BYTES);
+function refusalOf({ first }: Texts): string {
+  const all = first.join('; ').slice(0, 2 * MAX_REFUSAL_BYTES);
   return cutText(printableLine(all), MAX_REFUSAL_BYTES);
 }
 
-/** Entries of a list, or frontends, that take a millisecond or so. */
+/** Frontends, or ranges of sources, that take a millisecond or so. */
 const LARGE = 500;
 
 const LISTS = [
@@ -125,34 +133,32 @@ function lengthOf(object: Mapping, path: readonly string[]): number {
   return Array.isArray(value) ? value.length : 0;
 }
 
-function fewWarnings(texts: readonly string[]): readonly string[] {
-  const shown = texts.slice(0, MAX_WARNINGS).map((text) => cutText(printableLine(text), MAX_WARNING_BYTES));
-  return texts.length > MAX_WARNINGS ? [...shown, `and ${texts.length - MAX_WARNINGS} more`] : shown;
+/** Whether judging a Service takes so long that others are answered meanwhile. */
+function isLarge(object: Mapping): boolean {
+  const [ports = 0, externalIPs = 0, ranges = 0, ingress = 0] = LISTS.map((path) => lengthOf(object, path));
+  return Math.max(1, ports) * (1 + externalIPs + ingress) > LARGE || ranges > LARGE;
 }
 
-/** Pauses between its steps where they take long. */
+function fewWarnings({ first, count }: Texts): readonly string[] {
+  const shown = first.map((text) => cutText(printableLine(text), MAX_WARNING_BYTES));
+  return count > MAX_WARNINGS ? [...shown, `and ${count - MAX_WARNINGS} more`] : shown;
+}
+
+/** In steps that take a few milliseconds each. */
 function* objections(
   object: Mapping,
   { cluster, policy, names }: Grounds & { readonly cluster: Cluster; readonly policy: ServicePolicy },
-): Work<readonly Objection[]> {
-  const isLong = LISTS.some((path) => lengthOf(object, path) > LARGE);
-  if (isLong) yield;
+): Generator<readonly Objection[]> {
   try {
     const { row, warnings } = translateService(object, names);
-    const found = warnings.map(fieldObjection);
+    yield warnings.map(fieldObjection);
     // Another proxy's.
-    if (row === null) return found;
-    const isLarge = isLong || FAMILIES.some((family) => frontendCount(family, row) > LARGE);
-    if (isLarge) yield;
-    for (const problems of claimProblemSteps(row, cluster)) {
-      for (const problem of problems) found.push(claimObjection(problem));
-      if (isLarge) yield;
-    }
-    for (const objection of notGranted(row, policy)) found.push(objection);
-    return found;
+    if (row === null) return;
+    for (const problems of claimProblemSteps(row, cluster)) yield problems.map(claimObjection);
+    for (const some of inParts(row.externalIPs, LARGE)) yield notGranted(row.namespace, some, policy);
   } catch (error) {
     if (!(error instanceof TranslateError)) throw error;
-    return error.problems.map((problem) => ({ ...fieldObjection(problem), rule: 'unusable' }));
+    yield error.problems.map((problem) => ({ ...fieldObjection(problem), rule: 'unusable' }));
   }
 }
 
@@ -189,8 +195,8 @@ function claimObjection({ rule, path, value, problem, standing }: ClaimProblem):
 }
 
 /** External IPs outside those of the policy: a user who may write Services could use them to attract other traffic (CVE-2020-8554). */
-function notGranted({ namespace, externalIPs }: ServiceRow, policy: ServicePolicy): readonly Objection[] {
-  return externalIPs
+function notGranted(namespace: string, addresses: readonly IPAddress[], policy: ServicePolicy): readonly Objection[] {
+  return addresses
     .filter((address) => !mayHave(policy, namespace, address))
     .map((address) => {
       const text = `spec.externalIPs: ${address} is none that namespace ${namespace} may have`;

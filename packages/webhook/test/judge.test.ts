@@ -151,13 +151,17 @@ for (const [name, object, refusal] of REFUSED) {
   });
 }
 
+function externals(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `8.8.${index >> 8}.${index & 255}`);
+}
+
 /** Of so many ports and as many external IPs. */
 function product(count: number, ...more: readonly string[]): ApiObject {
   const { object } = fieldsOf(recorded('create')['request']);
   const spec = {
     ...fieldsOf(fieldsOf(object)['spec']),
     ports: Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' })),
-    externalIPs: [...Array.from({ length: count }, (_, index) => `8.8.${index >> 8}.${index & 255}`), ...more],
+    externalIPs: [...externals(count), ...more],
   };
   return { ...fieldsOf(object), spec };
 }
@@ -187,6 +191,25 @@ t.test('a review of a large Service pauses between its steps, others do not', (t
   const oldObject = { ...fieldsOf(object), metadata: { ...fieldsOf(fieldsOf(object)['metadata']), managedFields: [] } };
   const patch = { ...review, request: { ...fieldsOf(review['request']), oldObject } };
   t.equal(pauses(patch), ofOne, 'a version that asks for the same is not judged');
+  t.end();
+});
+
+t.test('no step of a review reads more than some hundred addresses', (t) => {
+  const by = cluster(other('wide', { clusterIP: '10.96.0.30', externalIPs: externals(5000) }));
+  const most = 5000;
+  const [object, oldObject] = [external(...externals(most)), external(...externals(most).slice(1))];
+  const change = recorded('update', { object, oldObject });
+  const { verdict, pauses } = inSteps(readReview(JSON.stringify(change)), {
+    cluster: by.current,
+    policy: policyOf('allowedExternalIPs: []'),
+    names: by.names,
+  });
+  // Each version has conflicts, places of addresses, and addresses of no permission.
+  const parts = most / 500;
+  t.ok(pauses >= 2 * 3 * parts, `${pauses} pauses`);
+  t.match(verdict.refusal, '8.8.0.0 is none that namespace');
+  t.notMatch(verdict.refusal, '8.8.0.1', 'the other addresses were there before');
+  t.match(verdict.warnings.at(-1), `and ${2 * (most - 1) - 10} more`);
   t.end();
 });
 

@@ -1,6 +1,8 @@
 import {
+  addressFromBytes,
   familyOf,
   parseAddress,
+  parseAddressBytes,
   type Family,
   type IPAddress,
   FAMILIES,
@@ -9,7 +11,7 @@ import {
 } from '../../base/ip.js';
 import { isMapping } from '../../base/mapping.js';
 import { PROTOCOLS } from '../../base/protocol.js';
-import { specialAddress } from '../../base/special-address.js';
+import { specialAddress, specialAddressAt } from '../../base/special-address.js';
 import {
   KEEPS_DESTINATION,
   REPLACED_WHOLE,
@@ -249,19 +251,22 @@ function refuseSeen(seen: Set<string>, key: string, section: Fields, path: strin
 }
 
 /** An address that is reached from outside. Null for one that cannot be, which is left out with a warning, as kube-proxy does (behaviour SV-04). */
-function externalAddress(fields: Fields, at: string, text: string): IPAddress | null {
-  const address = parseAddress(text);
-  const special = address === null ? null : specialAddress(address);
-  if (address !== null && special === null) return address;
-  fields.warn(at, text, `is ${special ?? 'not an IP address'} and left out`);
+function externalAddress(fields: Fields, text: string, at: () => string): IPAddress | null {
+  const bytes = parseAddressBytes(text);
+  const special =
+    bytes === null ? 'not an IP address' : specialAddressAt(bytes, 0, bytes.length === 4 ? 'IPv4' : 'IPv6');
+  if (bytes !== null && special === null) return addressFromBytes(bytes);
+  fields.warn(at(), text, `is ${special} and left out`);
   return null;
 }
 
 function readExternalIPs(spec: Fields): readonly IPAddress[] {
   if (spec.lacks('externalIPs')) return NONE;
   const addresses = new Set<IPAddress>();
-  for (const { text, at } of spec.strings('externalIPs')) {
-    const address = externalAddress(spec, at, text);
+  const list = spec.list('externalIPs');
+  for (let index = 0; index < list.length; index++) {
+    const text = spec.textAt('externalIPs', list, index);
+    const address = text === null ? null : externalAddress(spec, text, () => `externalIPs[${index}]`);
     if (address !== null) addresses.add(address);
   }
   return [...addresses];
@@ -275,7 +280,7 @@ function readIngress(loadBalancer: Fields): readonly LoadBalancerIngressRow[] {
   for (const entry of loadBalancer.sections('ingress')) {
     const text = entry.string('ip') ?? '';
     const ipMode = entry.choice('ipMode', ['VIP', 'Proxy'], 'VIP');
-    const address = text === '' ? null : externalAddress(entry, 'ip', text);
+    const address = text === '' ? null : externalAddress(entry, text, () => 'ip');
     if (address === null || seen.size === seen.add(`${ipMode} ${address}`).size) continue;
     rows.push({ address, ipMode });
   }
