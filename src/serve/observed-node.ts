@@ -4,7 +4,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { apiProblem } from './api-answer.js';
 import { silentEndpoints } from './attempts.js';
 import { foreignWalls } from './foreign-rules.js';
-import { routesToServices } from './observed-packet.js';
+import { routesToEndpoints, routesToServices } from './node-routes.js';
 import { secondsSince, type RunningProcess } from './running-process.js';
 
 /** Obstacles to packets on this node outside of our rules, read now. */
@@ -13,6 +13,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const { config } = running.loaded();
   const settings = running.planned();
   const { localDetection, nodeName } = settings;
+  const tables = families.map(({ table }) => table);
   const served = families.filter(({ table }) => hasFrontend(table)).map(({ family }) => family);
   const found = observeNode({
     families: served,
@@ -34,10 +35,8 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     ...(await observedProcess(running)),
     ...(await foreignWalls(running, served)),
     ...found,
-    ...(await routesToServices(
-      host,
-      families.map(({ table }) => table),
-    )),
+    ...(await routesToServices(host, tables)),
+    ...(await routesToEndpoints(host, tables)),
     ...silentEndpoints(running),
     ...unusedObjects(running),
   ];

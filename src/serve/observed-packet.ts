@@ -2,7 +2,7 @@ import { isLoopback, parseAddress, type IPAddress } from '../base/ip.js';
 import type { Host } from '../host/host.js';
 import { forwardingOf, type Observation } from '../observe/observations.js';
 import type { Explanation } from '../plan/explain.js';
-import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { routeTo } from './node-routes.js';
 
 /** Of so many endpoints the route is looked up. */
 const MAX_ROUTES = 32;
@@ -22,9 +22,9 @@ export async function observedPacket(
   const forwarded = endpoints.some((address) => address !== null && !own.has(address));
   const isSentHere = source.kind === 'node';
   if (forwarded && !isSentHere) found.push(...forwardingOf(facts, family));
-  if (isSentHere && !own.has(destination)) found.push(...(await ofRoute(host, destination, 'the Service address')));
+  if (isSentHere && !own.has(destination)) found.push(...(await routeTo(host, destination, 'the Service address')));
   for (const address of new Set(endpoints.slice(0, MAX_ROUTES)))
-    if (address !== null && !own.has(address)) found.push(...(await ofRoute(host, address, 'endpoint')));
+    if (address !== null && !own.has(address)) found.push(...(await routeTo(host, address, 'endpoint')));
   if (isLoopback(destination) && verdict.type === 'forward' && !facts.routesLoopback && family === 'IPv4')
     found.push({
       kind: 'route-localnet',
@@ -40,46 +40,6 @@ export async function observedPacket(
       remedy: `if the way back is another (ip route get ADDRESS), sysctl -w net.ipv4.conf.${source.interface}.rp_filter=2`,
     });
   return found;
-}
-
-/** Whether the node itself has a route to Services: the kernel looks it up before rules translate the address. */
-export async function routesToServices(
-  host: Pick<Host, 'localAddresses' | 'routeProblem'>,
-  tables: readonly Pick<ForwardingTable, 'frontends'>[],
-): Promise<readonly Observation[]> {
-  const own = host.localAddresses();
-  const found: Observation[] = [];
-  for (const table of tables) {
-    const address = oneClusterIP(table);
-    if (address !== null && !own.includes(address))
-      found.push(...(await ofRoute(host, address, 'the Service address')));
-  }
-  return found;
-}
-
-function oneClusterIP(table: Pick<ForwardingTable, 'frontends'>): IPAddress | null {
-  for (const { kind, address } of table.frontends()) if (kind === 'ClusterIP') return address;
-  return null;
-}
-
-async function ofRoute(
-  host: Pick<Host, 'routeProblem'>,
-  address: IPAddress,
-  what: string,
-): Promise<readonly Observation[]> {
-  const problem = await host.routeProblem(address);
-  if (problem === null) return [];
-  return [
-    {
-      kind: 'route',
-      severity: 'warning',
-      text: `there is no route to ${what === 'endpoint' ? `endpoint ${address}` : `${what} ${address}`}: ${problem}`,
-      remedy:
-        what === 'endpoint'
-          ? `see that the network plugin has written the route (ip route get ${address})`
-          : 'give the node a default route, or one to the Service CIDRs',
-    },
-  ];
 }
 
 /** Of `address:port`. */

@@ -102,6 +102,21 @@ t.test('status, explain and /healthz name faults of a running proxy', async (t) 
       },
     ],
   });
+  t.match(
+    await machine.status(),
+    {
+      exit: 1,
+      seen: [
+        {
+          kind: 'route',
+          severity: 'warning',
+          text: /^there is no route to 1 of 4 endpoint networks, as 10\.244\.2\.0\/24 of default\/web\S*: EHOSTUNREACH$/,
+          remedy: /ip route get 10\.244\.2\.10/,
+        },
+      ],
+    },
+    'status: one endpoint of each network',
+  );
   await lab.output('node', ['ip', 'route', 'add', 'unreachable', '10.96.0.0/16']);
   const { seen } = await machine.explain('10.96.0.41:80', '--from', 'node');
   t.match(seen, [
