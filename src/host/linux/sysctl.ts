@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { messageOf } from '../../base/error-message.js';
 import { isBefore, parseKernelRelease } from '../../base/kernel-release.js';
 import type { Sysctl } from '../../base/sysctl.js';
@@ -147,26 +146,23 @@ const HOST_ROOT = '/host';
  * answers ENOENT rather than EACCES.
  */
 export const KERNEL_FILES: KernelFiles = {
-  // What the kernel makes up at once; to have another thread read it costs several times as much, every second.
+  // What the kernel makes up or takes at once: to have another thread do it costs several times as much, and what cannot be written is tried every second.
   read: (path) =>
     new Promise((resolve) => {
       resolve(readFileSync(path, 'utf8'));
     }),
-  async write(path, text) {
-    try {
-      await overwrite(path, text);
-    } catch (error) {
-      if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
-      await overwrite(`${HOST_ROOT}${path}`, text);
-    }
-  },
+  write: (path, text) =>
+    new Promise((resolve) => {
+      try {
+        overwrite(path, text);
+      } catch (error) {
+        if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
+        overwrite(`${HOST_ROOT}${path}`, text);
+      }
+      resolve();
+    }),
 };
 
-async function overwrite(path: string, text: string): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await file.writeFile(text);
-  } finally {
-    await file.close();
-  }
+function overwrite(path: string, text: string): void {
+  writeFileSync(path, text, { flag: 'r+' });
 }
