@@ -18,10 +18,11 @@ export async function foreignInTheWay(
   question: Question,
 ): Promise<readonly Observation[]> {
   if (foreign === undefined || explanation.verdict.type !== 'forward') return [];
-  // Where the node has the addresses of Services, packets take another way.
-  if (planned().traits.guardsServiceAddresses) return [unreadNote('in this mode none are evaluated for one packet')];
   return await attempted(async () => {
-    const { losses, unread } = await foreign.lossesOf(asked(explanation, question, host.localAddresses()));
+    const asked = questionOf(explanation, question, host.localAddresses());
+    // In mode ipvs the node has the addresses of Services.
+    const isThroughIpvs = planned().traits.guardsServiceAddresses;
+    const { losses, unread } = await foreign.lossesOf({ ...asked, isThroughIpvs });
     return [...losses.map((loss) => observe(loss, lostOf(loss))), ...unread.map(unreadNote)];
   });
 }
@@ -77,11 +78,11 @@ function observe({ outcome, certain, where, rule, listing }: Loss, what: string)
   };
 }
 
-function asked(
+function questionOf(
   { family, protocol, source, verdict }: Explanation,
   { destination, port }: Question,
   own: readonly IPAddress[],
-): ForeignQuestion {
+): Omit<ForeignQuestion, 'isThroughIpvs'> {
   const endpoints = verdict.type === 'forward' ? verdict.endpoints.slice(0, MOST_ENDPOINTS) : [];
   return {
     family,

@@ -24,19 +24,34 @@ t.test('rules of others that let nothing through are named for the families that
   t.same(await texts(['IPv6'], ['IPv4']), [], 'no Service has the other family');
 });
 
-t.test('explain reports that rules of others are not evaluated where ip_vs forwards', async (t) => {
-  const settings = planSettings();
-  const running = {
-    foreign: {
-      lossesOf: () => Promise.reject(new Error('read')),
-      lossesOfAll: () => Promise.reject(new Error('read')),
-    },
-    host: LINUX_HOST,
-    planned: () => ({ ...settings, traits: { ...settings.traits, guardsServiceAddresses: true } }),
-  };
-  const explanation = { verdict: { type: 'forward' } } as Parameters<typeof foreignInTheWay>[1];
-  const question = {} as Parameters<typeof foreignInTheWay>[2];
-  t.match(await foreignInTheWay(running, explanation, question), [
-    { severity: 'note', text: /^rules of others were not all read: in this mode none are evaluated/ },
-  ]);
-});
+t.test(
+  'rules of others are evaluated for packets that ipvs sends on where the node has the addresses of Services',
+  async (t) => {
+    const settings = planSettings();
+    const explanation = { ...FORWARDED, family: 'IPv4', protocol: 'TCP' } as object as Parameters<
+      typeof foreignInTheWay
+    >[1];
+    const question = { destination: '10.96.0.10', port: 80 } as Parameters<typeof foreignInTheWay>[2];
+    for (const guardsServiceAddresses of [true, false]) {
+      const asked: unknown[] = [];
+      const running = {
+        foreign: {
+          lossesOf: (each: unknown) => {
+            asked.push(each);
+            return Promise.resolve({ losses: [], unread: [] });
+          },
+          lossesOfAll: () => Promise.reject(new Error('read')),
+        },
+        host: { ...LINUX_HOST, localAddresses: () => [] },
+        planned: () => ({ ...settings, traits: { ...settings.traits, guardsServiceAddresses } }),
+      };
+      t.same(await foreignInTheWay(running, explanation, question), []);
+      t.match(asked, [{ isThroughIpvs: guardsServiceAddresses, port: 80, endpoints: [{ address: '10.244.1.1' }] }]);
+    }
+  },
+);
+
+const FORWARDED = {
+  source: { address: null, interface: null, kind: 'pod' },
+  verdict: { type: 'forward', masquerade: false, endpoints: ['10.244.1.1:8080'] },
+};

@@ -13,6 +13,8 @@ export interface ForeignQuestion {
   readonly source: IPAddress | null;
   readonly inputInterface: string | null;
   readonly isSentHere: boolean;
+  /** Whether the node has the Service's address, and ipvs sends the packet on. */
+  readonly isThroughIpvs: boolean;
   readonly destination: IPAddress;
   readonly port: number;
   readonly masquerade: boolean;
@@ -54,6 +56,8 @@ type Found = 'nothing' | 'possible' | 'certain';
 /** Where destinations are translated: NF_IP_PRI_NAT_DST, and after it where sources are. */
 const TRANSLATION = -100;
 const SOURCE_TRANSLATION = 100;
+/** Priorities of ipvs at its hooks: `ip_vs_ops4` and `ip_vs_ops6` in net/netfilter/ipvs/ip_vs_core.c. It does not mark connections as translated. */
+const IPVS = { requestsIn: 99, answersIn: 98, requestsOut: -98, answersOut: -99, answersForwarded: 100 } as const;
 
 /** The losses of a packet to rules of others on its way to its endpoints, and of their answers. */
 export async function lossesOf(addon: ForeignReading, question: ForeignQuestion): Promise<ForeignLosses> {
@@ -64,9 +68,8 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
   /** Answers whether the packet is lost for certain. */
   const follow = async (of: Loss['of'], endpoint: Endpoint, certainOnly: boolean): Promise<Found> => {
     let result: Found = 'nothing';
-    for (const base of bases) {
-      const packet = endless.has(base) ? null : (of === 'packet' ? packetAt : answerAt)(base, question, endpoint);
-      if (packet === null) continue;
+    for (const [base, packet] of bases.flatMap((base) => met(of, base, question, endpoint))) {
+      if (endless.has(base)) continue;
       await turn();
       const loss = lossAt(base, packet);
       if (loss === null || (certainOnly && loss !== 'endless' && !loss.certain)) continue;
@@ -131,10 +134,61 @@ function described(loss: ForeignLoss, family: Family, of: Loss['of']): Loss {
   return { outcome, of, certain, where, rule, listing: base.listing, endpoints: [], all: false, families: [family] };
 }
 
-/** The packet as a base chain meets it; null: it does not. */
-function packetAt({ hook, priority }: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket | null {
-  if (!meets(hook, question.isSentHere, endpoint.isOwn)) return null;
-  const isTranslated = (hook !== 'prerouting' && hook !== 'output') || priority > TRANSLATION;
+/** The packet, or the answer to it, each time that a base chain meets it. */
+function met(
+  of: Loss['of'],
+  base: ForeignBase,
+  question: ForeignQuestion,
+  endpoint: Endpoint,
+): readonly (readonly [ForeignBase, HookedPacket])[] {
+  const { isSentHere, isThroughIpvs } = question;
+  const packets =
+    of === 'answer'
+      ? meetsAnswers(base.hook, isSentHere, endpoint.isOwn)
+        ? [answerAt(base, question, endpoint)]
+        : []
+      : destinations(base, question, endpoint.isOwn).map((to) => packetAt(base, question, endpoint, to));
+  return packets.map((packet) => [base, { ...packet, isTranslated: packet.isTranslated && !isThroughIpvs }]);
+}
+
+type Destination = 'service' | 'endpoint';
+
+function destinations(
+  { hook, priority }: ForeignBase,
+  { isSentHere, isThroughIpvs }: ForeignQuestion,
+  isOwn: boolean,
+): readonly Destination[] {
+  if (!isThroughIpvs) {
+    if (!meets(hook, isSentHere, isOwn)) return [];
+    const isBefore = (hook === 'prerouting' || hook === 'output') && priority <= TRANSLATION;
+    return [isBefore ? 'service' : 'endpoint'];
+  }
+  switch (hook) {
+    case 'prerouting':
+      return isSentHere ? [] : ['service'];
+    case 'input':
+      if (!isSentHere && priority < IPVS.requestsIn) return ['service'];
+      return isOwn ? ['endpoint'] : [];
+    case 'forward':
+      return [];
+    case 'output': {
+      // What ipvs sends to another host is sent out from the beginning.
+      const isBefore = isSentHere && priority < IPVS.requestsOut;
+      const isAfter = !isOwn || (isSentHere && !isBefore);
+      return [isBefore ? (['service'] as const) : [], isAfter ? (['endpoint'] as const) : []].flat();
+    }
+    case 'postrouting':
+      return isOwn ? [] : ['endpoint'];
+  }
+}
+
+function packetAt(
+  { hook, priority }: ForeignBase,
+  question: ForeignQuestion,
+  endpoint: Endpoint,
+  to: Destination,
+): HookedPacket {
+  const isTranslated = to === 'endpoint';
   const isMasqueraded = question.masquerade && hook === 'postrouting' && priority >= SOURCE_TRANSLATION;
   return {
     family: question.family,
@@ -150,16 +204,12 @@ function packetAt({ hook, priority }: ForeignBase, question: ForeignQuestion, en
   };
 }
 
-/**
- * The answer as a base chain meets it; null: it does not. Its destination is translated back first, and its source last. It
- * leaves by the interface by which the packet came.
- */
-function answerAt({ hook, priority }: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket | null {
-  const { isSentHere, masquerade } = question;
-  if (!meetsAnswers(hook, isSentHere, endpoint.isOwn)) return null;
+/** The answer as a base chain meets it. Its destination is translated back first. It leaves by the interface by which the packet came. */
+function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket {
+  const { hook, priority } = base;
+  const { masquerade } = question;
   const isFirst = hook === 'prerouting' || hook === 'output';
-  const isLast = hook === 'postrouting' || hook === 'input';
-  const isBack = isLast && priority >= SOURCE_TRANSLATION;
+  const isBack = comesFromService(base, question.isThroughIpvs);
   return {
     family: question.family,
     protocol: question.protocol,
@@ -172,6 +222,22 @@ function answerAt({ hook, priority }: ForeignBase, question: ForeignQuestion, en
     isTranslated: true,
     isAnswer: true,
   };
+}
+
+/** Whether the source of an answer is the Service's address again, as rules do last and ipvs where it meets the answer. */
+function comesFromService({ hook, priority }: ForeignBase, isThroughIpvs: boolean): boolean {
+  switch (hook) {
+    case 'prerouting':
+      return false;
+    case 'input':
+      return priority >= (isThroughIpvs ? IPVS.answersIn : SOURCE_TRANSLATION);
+    case 'forward':
+      return isThroughIpvs && priority >= IPVS.answersForwarded;
+    case 'output':
+      return isThroughIpvs && priority > IPVS.answersOut;
+    case 'postrouting':
+      return isThroughIpvs || priority >= SOURCE_TRANSLATION;
+  }
 }
 
 function meetsAnswers(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {

@@ -1,0 +1,5 @@
+// needs: iptables, ip_vs
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[MODE_VARIABLE] = 'ipvs-legacy';
+await import('../foreign-rules.test.js');
