@@ -20,9 +20,9 @@ export async function foreignInTheWay(
   if (foreign === undefined || explanation.verdict.type !== 'forward') return [];
   return await attempted(async () => {
     const asked = questionOf(explanation, question, host.localAddresses());
-    // In mode ipvs the node has the addresses of Services.
-    const isThroughIpvs = planned().traits.guardsServiceAddresses;
-    const { losses, unread } = await foreign.lossesOf({ ...asked, isThroughIpvs });
+    // Packets come in where the node has the addresses of Services, and the kernel sends them on.
+    const isSentOn = planned().traits.guardsServiceAddresses;
+    const { losses, unread } = await foreign.lossesOf({ ...asked, isSentOn });
     return [...losses.map((loss) => observe(loss, lostOf(loss))), ...unread.map(unreadNote)];
   });
 }
@@ -82,7 +82,7 @@ function questionOf(
   { family, protocol, source, verdict }: Explanation,
   { destination, port }: Question,
   own: readonly IPAddress[],
-): Omit<ForeignQuestion, 'isThroughIpvs'> {
+): Omit<ForeignQuestion, 'isSentOn'> {
   const endpoints = verdict.type === 'forward' ? verdict.endpoints.slice(0, MOST_ENDPOINTS) : [];
   return {
     family,

@@ -40,7 +40,7 @@ const QUESTION: ForeignQuestion = {
   source: null,
   inputInterface: null,
   isSentHere: false,
-  isThroughIpvs: false,
+  isSentOn: false,
   destination: address('10.96.0.10'),
   port: 80,
   masquerade: false,

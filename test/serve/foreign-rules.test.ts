@@ -46,7 +46,7 @@ t.test(
         planned: () => ({ ...settings, traits: { ...settings.traits, guardsServiceAddresses } }),
       };
       t.same(await foreignInTheWay(running, explanation, question), []);
-      t.match(asked, [{ isThroughIpvs: guardsServiceAddresses, port: 80, endpoints: [{ address: '10.244.1.1' }] }]);
+      t.match(asked, [{ isSentOn: guardsServiceAddresses, port: 80, endpoints: [{ address: '10.244.1.1' }] }]);
     }
   },
 );

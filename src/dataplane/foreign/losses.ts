@@ -13,8 +13,8 @@ export interface ForeignQuestion {
   readonly source: IPAddress | null;
   readonly inputInterface: string | null;
   readonly isSentHere: boolean;
-  /** Whether the node has the Service's address, and ipvs sends the packet on. */
-  readonly isThroughIpvs: boolean;
+  /** Whether the node has the Service's address: ipvs then sends the packet on. */
+  readonly isSentOn: boolean;
   readonly destination: IPAddress;
   readonly port: number;
   readonly masquerade: boolean;
@@ -141,24 +141,24 @@ function met(
   question: ForeignQuestion,
   endpoint: Endpoint,
 ): readonly (readonly [ForeignBase, HookedPacket])[] {
-  const { isSentHere, isThroughIpvs } = question;
+  const { isSentHere, isSentOn } = question;
   const packets =
     of === 'answer'
       ? meetsAnswers(base.hook, isSentHere, endpoint.isOwn)
         ? [answerAt(base, question, endpoint)]
         : []
       : destinations(base, question, endpoint.isOwn).map((to) => packetAt(base, question, endpoint, to));
-  return packets.map((packet) => [base, { ...packet, isTranslated: packet.isTranslated && !isThroughIpvs }]);
+  return packets.map((packet) => [base, { ...packet, isTranslated: packet.isTranslated && !isSentOn }]);
 }
 
 type Destination = 'service' | 'endpoint';
 
 function destinations(
   { hook, priority }: ForeignBase,
-  { isSentHere, isThroughIpvs }: ForeignQuestion,
+  { isSentHere, isSentOn }: ForeignQuestion,
   isOwn: boolean,
 ): readonly Destination[] {
-  if (!isThroughIpvs) {
+  if (!isSentOn) {
     if (!meets(hook, isSentHere, isOwn)) return [];
     const isBefore = (hook === 'prerouting' || hook === 'output') && priority <= TRANSLATION;
     return [isBefore ? 'service' : 'endpoint'];
@@ -209,7 +209,7 @@ function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoi
   const { hook, priority } = base;
   const { masquerade } = question;
   const isFirst = hook === 'prerouting' || hook === 'output';
-  const isBack = comesFromService(base, question.isThroughIpvs);
+  const isBack = comesFromService(base, question.isSentOn);
   return {
     family: question.family,
     protocol: question.protocol,
@@ -225,18 +225,18 @@ function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoi
 }
 
 /** Whether the source of an answer is the Service's address again, as rules do last and ipvs where it meets the answer. */
-function comesFromService({ hook, priority }: ForeignBase, isThroughIpvs: boolean): boolean {
+function comesFromService({ hook, priority }: ForeignBase, isSentOn: boolean): boolean {
   switch (hook) {
     case 'prerouting':
       return false;
     case 'input':
-      return priority >= (isThroughIpvs ? IPVS.answersIn : SOURCE_TRANSLATION);
+      return priority >= (isSentOn ? IPVS.answersIn : SOURCE_TRANSLATION);
     case 'forward':
-      return isThroughIpvs && priority >= IPVS.answersForwarded;
+      return isSentOn && priority >= IPVS.answersForwarded;
     case 'output':
-      return isThroughIpvs && priority > IPVS.answersOut;
+      return isSentOn && priority > IPVS.answersOut;
     case 'postrouting':
-      return isThroughIpvs || priority >= SOURCE_TRANSLATION;
+      return isSentOn || priority >= SOURCE_TRANSLATION;
   }
 }
 
