@@ -15,7 +15,7 @@ enum class Family { kIPv4, kIPv6 };
 /// Which kernel interface the programs talk to.
 enum class Flavor { kLegacy, kNft };
 
-enum class Table { kFilter, kNat, kMangle, kRaw };
+enum class Table { kFilter, kNat, kMangle, kRaw, kSecurity };
 
 inline const char* name_of(Flavor flavor) { return flavor == Flavor::kLegacy ? "legacy" : "nft"; }
 
@@ -29,6 +29,8 @@ inline const char* name_of(Table table) {
       return "mangle";
     case Table::kRaw:
       return "raw";
+    case Table::kSecurity:
+      return "security";
   }
   return "";
 }

@@ -14,6 +14,24 @@ using netlink::AttributeReader;
 using netlink::decode_error;
 using netlink::Error;
 
+/// NFTA_DEVICE_PREFIX, which older headers lack.
+constexpr std::uint16_t kDevicePrefix = 2;
+
+void read_devices(ByteView attributes, std::vector<std::string>& to) {
+  AttributeReader reader(attributes);
+  while (const auto each = reader.next()) {
+    if (each->type == NFTA_DEVICE_NAME) to.emplace_back(each->string());
+    if (each->type == kDevicePrefix) to.push_back(std::string(each->string()) + "*");
+  }
+}
+
+/// By the numbers of the family inet.
+std::uint32_t hook_in(std::optional<std::uint8_t> family, std::uint32_t hook) {
+  if (family != static_cast<std::uint8_t>(Family::kNetdev)) return hook;
+  if (hook == NF_NETDEV_INGRESS) return NF_INET_INGRESS;
+  return hook == 1 ? kEgress : UINT32_MAX;
+}
+
 std::optional<BaseHook> read_hook(const Attribute& attribute) {
   BaseHook hook;
   AttributeReader reader(attribute.payload);
@@ -23,6 +41,12 @@ std::optional<BaseHook> read_hook(const Attribute& attribute) {
     if (each->type == NFTA_HOOK_PRIORITY && each->payload.size() == 4) {
       hook.priority = static_cast<std::int32_t>(*each->be32());
       complete = true;
+    }
+    // The kernel has one device in both.
+    if (each->type == NFTA_HOOK_DEV && hook.devices.empty()) hook.devices.emplace_back(each->string());
+    if (each->type == NFTA_HOOK_DEVS) {
+      hook.devices.clear();
+      read_devices(each->payload, hook.devices);
     }
   }
   if (reader.malformed() || !complete) return std::nullopt;
@@ -190,6 +214,7 @@ netlink::Result<Listed<Chain>> read_chain(const netlink::Message& message) {
     return decode_error("a chain is malformed");
   }
   if (listed.object.hook) {
+    listed.object.hook->hook = hook_in(message.family(), listed.object.hook->hook);
     listed.object.hook->type = type;
     listed.object.hook->policy = policy.value_or(NF_ACCEPT);
   }

@@ -121,7 +121,7 @@ class TableReader {
   /// Whether there was an external change of the table since this was last asked.
   bool touched() {
     const ForeignChange change = watch_->poll();
-    if (family_ == Family::kInet) return change.missed;
+    if (family_ == Family::kInet || family_ == Family::kNetdev) return change.missed;
     return change.missed || (family_ == Family::kIp ? change.ip : change.ip6);
   }
 
@@ -324,7 +324,7 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
 
 netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but) {
   std::vector<BaseChain> chains;
-  for (const Family family : {Family::kIp, Family::kIp6, Family::kInet}) {
+  for (const Family family : {Family::kIp, Family::kIp6, Family::kInet, Family::kNetdev}) {
     const std::size_t before = chains.size();
     const auto restart = [&] { chains.resize(before); };
     auto dumped = socket.dump_consistent(request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family, {}), restart, [&](const Message& message) -> Status {

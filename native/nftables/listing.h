@@ -68,7 +68,7 @@ struct BaseChain {
   std::string hook;
 };
 
-/// The base chains of the families ip, ip6 and inet, without those of tables whose name is `but`.
+/// The base chains of the families ip, ip6, inet and netdev, without those of tables whose name is `but`.
 netlink::Result<std::vector<BaseChain>> list_base_chains(netlink::Socket& socket, std::string_view but);
 
 /// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change

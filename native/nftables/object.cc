@@ -78,7 +78,11 @@ std::optional<std::uint32_t> hook_number(std::string_view name) {
 }
 
 std::string hook_text(const BaseHook& hook) {
-  const std::string name = hook.hook < kHooks.size() ? std::string(kHooks[hook.hook]) : std::to_string(hook.hook);
+  std::string name = hook.hook < kHooks.size() ? std::string(kHooks[hook.hook]) : std::to_string(hook.hook);
+  if (hook.hook == NF_INET_INGRESS) name = "ingress";
+  if (hook.hook == kEgress) name = "egress";
+  // No name of an interface has a colon.
+  for (const std::string& device : hook.devices) name += (&device == &hook.devices.front() ? " devices " : ":") + device;
   const std::string policy = verdict_text(Verdict{static_cast<std::int32_t>(hook.policy), ""});
   return "type " + hook.type + " hook " + name + " priority " + std::to_string(hook.priority) + " policy " + policy;
 }

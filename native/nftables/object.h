@@ -1,5 +1,7 @@
 #pragma once
 
+#include <linux/netfilter.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,11 +15,12 @@
 namespace pointsman::nftables {
 
 /// NFPROTO_IPV4 or NFPROTO_IPV6; the numbers of nfgenmsg.
-/// What is ours is in `ip` and `ip6`; of others there may be `inet`, whose chains have both.
-enum class Family : std::uint8_t { kInet = 1, kIp = 2, kIp6 = 10 };
+/// What is ours is in `ip` and `ip6`; of others there may be `inet`, whose chains have both, and `netdev`, with those of interfaces.
+enum class Family : std::uint8_t { kInet = 1, kIp = 2, kNetdev = 5, kIp6 = 10 };
 
 inline const char* family_name(Family family) {
   if (family == Family::kInet) return "inet";
+  if (family == Family::kNetdev) return "netdev";
   return family == Family::kIp ? "ip" : "ip6";
 }
 
@@ -27,13 +30,18 @@ struct Table {
   std::optional<std::string> comment;
 };
 
-/// What makes a chain a base chain. `hook` and `policy` are NF_INET_* and NF_*.
+/// What makes a chain a base chain. `hook` and `policy` are NF_INET_* and NF_*; `hook` may be kEgress.
 struct BaseHook {
   std::string type;
   std::uint32_t hook = 0;
   std::int32_t priority = 0;
   std::uint32_t policy = 0;
+  /// The interfaces of hooks of the family netdev, and of NF_INET_INGRESS; with a `*` at the end all whose names begin so.
+  std::vector<std::string> devices;
 };
+
+/// NF_NETDEV_EGRESS, which has no number among NF_INET_*.
+inline constexpr std::uint32_t kEgress = NF_INET_INGRESS + 1;
 
 struct Chain {
   std::string name;
@@ -80,7 +88,7 @@ struct Command {
   std::variant<Table, Chain, Set, Rule, Timeout> object;
 };
 
-/// `type filter hook input priority 0 policy accept`.
+/// `type filter hook input priority 0 policy accept`, or `type filter hook ingress devices eth0:eth1 priority 0 policy accept`.
 std::string hook_text(const BaseHook& hook);
 /// `map key ipv4_addr . inet_proto length 8 content verdict flags timeout timeout 10s size 100`; what is absent is left out.
 std::string declaration_text(const Set& set);

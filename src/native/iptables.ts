@@ -8,7 +8,7 @@ export type IptablesFlavor = 'legacy' | 'nft';
 
 export type IptablesFamily = 'IPv4' | 'IPv6';
 
-export type IptablesTable = 'filter' | 'nat' | 'mangle' | 'raw';
+export type IptablesTable = 'filter' | 'nat' | 'mangle' | 'raw' | 'security';
 
 /**
  * A rule's specification without its chain, in the very spelling of iptables-save, so that what was written and what is listed compare as text:

@@ -9,8 +9,8 @@ export interface NftBaseChain {
   readonly hook: string;
 }
 
-/** Tables of others may be of both families at once. */
-export type NftReadFamily = NftFamily | 'inet';
+/** Tables of others may be of both families at once, or of interfaces. */
+export type NftReadFamily = NftFamily | 'inet' | 'netdev';
 
 /** nfnetlink family of a table; spelled as nft spells it. */
 export type NftFamily = 'ip' | 'ip6';
@@ -64,7 +64,10 @@ export interface NftAck {
 /** One object as the kernel would list it, in a canonical text that is equal for equal objects whatever process made them. */
 export interface NftChainListing {
   readonly name: string;
-  /** `type filter hook input priority 0 policy accept` for base chains, with `dormant` at the end if the table is; null for regular ones. */
+  /**
+   * `type filter hook input priority 0 policy accept` for base chains, and `hook ingress devices eth0:veth*` for those of
+   * interfaces. It has `dormant` at the end if the table is. Null for regular ones.
+   */
   readonly hook: string | null;
   /** One canonical line per rule: its expressions, in order. */
   readonly rules: readonly string[];
@@ -169,7 +172,7 @@ export interface NftablesAddon {
    * delete meanwhile may hide others.
    */
   nftElements(family: NftReadFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>;
-  /** The base chains of every table of the families ip, ip6 and inet but those of this name. */
+  /** The base chains of every table of the families ip, ip6, inet and netdev but those of this name. */
   nftBaseChains(but: string): Promise<readonly NftBaseChain[]>;
   /**
    * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace, from any

@@ -111,5 +111,5 @@ t.test('a legacy table raw with too many rules is not listed', async (t) => {
     losses: [{ outcome: 'drop', families: ['IPv4'] }],
     unread: ['legacy iptables table raw has more than 20000 rules, which are not evaluated'],
   });
-  t.same(listed, ['filter,mangle,raw', 'filter,mangle']);
+  t.same(listed, ['filter,mangle,raw,security', 'filter,mangle,security']);
 });

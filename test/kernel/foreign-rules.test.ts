@@ -135,6 +135,43 @@ const NFT: readonly Case[] = [
     lost: true,
   },
   {
+    name: 'at the interface of the client',
+    rules: chain('ingress device "veth-b" priority 0', 'ip daddr 10.96.0.41 tcp dport 80 drop;', 'accept', 'netdev'),
+    names: /drop it: rule 1 of chain f of table netdev wall, at hook ingress, priority 0/,
+    lost: true,
+  },
+  {
+    name: 'at the interface of the client, in a table of both families',
+    rules: chain('ingress device "veth-b" priority 0', 'tcp dport 80 drop;'),
+    names: /drop it: rule 1 of chain f of table inet wall, at hook ingress, priority 0/,
+    lost: true,
+  },
+  {
+    name: 'at the interface of the client, the endpoint',
+    rules: chain('ingress device "veth-b" priority 0', 'ip daddr 10.244.1.10 drop;', 'accept', 'netdev'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'at the interface of another client',
+    rules: chain('ingress device "veth-a" priority 0', 'ip daddr 10.96.0.41 drop;', 'accept', 'netdev'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'at some interface of the endpoint',
+    rules: chain('egress device "veth-a" priority 0', 'ip daddr 10.244.1.10 tcp dport 8080 drop;', 'accept', 'netdev'),
+    names: /may drop it, not all of them can be evaluated: rule 1 of chain f of table netdev wall, at hook egress/,
+    severity: 'note',
+    lost: true,
+  },
+  {
+    name: 'answers at the interface of the client',
+    rules: chain('egress device "veth-b" priority 0', 'ip saddr 10.96.0.41 tcp sport 80 drop;', 'accept', 'netdev'),
+    names: /drop its answers: rule 1 of chain f of table netdev wall, at hook egress/,
+    lost: true,
+  },
+  {
     name: 'the other family',
     rules: chain(FORWARD, 'ip6 daddr fd00:244:1::a drop;'),
     to: '[fd00:10:96::41]:80',
@@ -169,6 +206,14 @@ const IPTABLES: readonly Case[] = ['iptables-nft', 'iptables-legacy'].flatMap((p
       rules: iptables(program, '-t raw -A PREROUTING -d 10.96.0.41/32 -j DROP'),
       names: new RegExp(
         `drop it: rule [0-9] of chain PREROUTING of ${table.replace('filter', 'raw')}, at hook prerouting, priority -300`,
+      ),
+      lost: true,
+    },
+    {
+      name: `${program}: after us, in table security`,
+      rules: iptables(program, '-t security -A FORWARD -d 10.244.1.10/32 -j DROP'),
+      names: new RegExp(
+        `drop it: rule [0-9] of chain FORWARD of ${table.replace('filter', 'security')}, at hook forward, priority 1?50`,
       ),
       lost: true,
     },

@@ -393,8 +393,8 @@ t.test('iptables: wrong fields are named', (t) => {
   const rows: readonly (readonly [string, unknown])[] = [
     ['operations[0].type: expected "chain", "delete-chain" or "rule", found "other"', { type: 'other' }],
     [
-      'operations[0].table: expected "filter", "nat", "mangle" or "raw", found "security"',
-      { ...chain('C', []), table: 'security' },
+      'operations[0].table: expected "filter", "nat", "mangle", "raw" or "security", found "other"',
+      { ...chain('C', []), table: 'other' },
     ],
     ['operations[0].chain: expected a string of 1 to 28 bytes without NUL, found ""', chain('', [])],
     [

@@ -87,8 +87,8 @@ iptables::Flavor iptables_flavor_argument(const Argument& at) {
 
 iptables::Table iptables_table_argument(const Argument& at) {
   constexpr iptables::Table kTables[] = {iptables::Table::kFilter, iptables::Table::kNat, iptables::Table::kMangle,
-                                         iptables::Table::kRaw};
-  return kTables[at.word({"filter", "nat", "mangle", "raw"})];
+                                         iptables::Table::kRaw, iptables::Table::kSecurity};
+  return kTables[at.word({"filter", "nat", "mangle", "raw", "security"})];
 }
 
 std::string iptables_list_argument(const Argument& at) {

@@ -249,8 +249,8 @@ class GenerationCall final : public AsyncCall {
 
 /// A family whose tables are only read.
 nftables::Family read_family_argument(const Argument& at) {
-  constexpr std::array kFamilies{nftables::Family::kIp, nftables::Family::kIp6, nftables::Family::kInet};
-  return kFamilies[at.word({"ip", "ip6", "inet"})];
+  constexpr std::array kFamilies{nftables::Family::kIp, nftables::Family::kIp6, nftables::Family::kInet, nftables::Family::kNetdev};
+  return kFamilies[at.word({"ip", "ip6", "inet", "netdev"})];
 }
 
 Napi::Value nft_compile(const Napi::CallbackInfo& info) {

@@ -71,7 +71,10 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
     for (const [base, packet] of bases.flatMap((base) => met(of, base, question, endpoint))) {
       if (endless.has(base)) continue;
       await turn();
-      const loss = lossAt(base, packet);
+      const isHere = isOn(base, packet);
+      if (isHere === false) continue;
+      const seen = lossAt(base, packet);
+      const loss = seen === null || seen === 'endless' || isHere === true ? seen : { ...seen, certain: false };
       if (loss === null || (certainOnly && loss !== 'endless' && !loss.certain)) continue;
       if (loss === 'endless') {
         endless.add(base);
@@ -102,7 +105,7 @@ export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses>
   const all = read.flatMap(({ family, bases }) => {
     const nothing = { protocol: null, source: null, destination: null, sourcePort: null, port: null };
     const interfaces = { inputInterface: null, outputInterface: null };
-    const packet = { family, ...nothing, ...interfaces, isTranslated: true, isAnswer: false };
+    const packet = { family, ...nothing, ...interfaces, isTracked: true, isTranslated: true, isAnswer: false };
     return bases
       .filter(({ hook }) => hook === 'forward')
       .flatMap((base) => {
@@ -160,10 +163,11 @@ function destinations(
 ): readonly Destination[] {
   if (!isSentOn) {
     if (!meets(hook, isSentHere, isOwn)) return [];
-    const isBefore = (hook === 'prerouting' || hook === 'output') && priority <= TRANSLATION;
+    const isBefore = hook === 'ingress' || ((hook === 'prerouting' || hook === 'output') && priority <= TRANSLATION);
     return [isBefore ? 'service' : 'endpoint'];
   }
   switch (hook) {
+    case 'ingress':
     case 'prerouting':
       return isSentHere ? [] : ['service'];
     case 'input':
@@ -178,6 +182,7 @@ function destinations(
       return [isBefore ? (['service'] as const) : [], isAfter ? (['endpoint'] as const) : []].flat();
     }
     case 'postrouting':
+    case 'egress':
       return isOwn ? [] : ['endpoint'];
   }
 }
@@ -189,7 +194,7 @@ function packetAt(
   to: Destination,
 ): HookedPacket {
   const isTranslated = to === 'endpoint';
-  const isMasqueraded = question.masquerade && hook === 'postrouting' && priority >= SOURCE_TRANSLATION;
+  const isMasqueraded = question.masquerade && isLeaving(hook, priority);
   return {
     family: question.family,
     protocol: question.protocol,
@@ -197,8 +202,9 @@ function packetAt(
     destination: isTranslated ? endpoint.address : question.destination,
     sourcePort: null,
     port: isTranslated ? endpoint.port : question.port,
-    inputInterface: hook === 'output' || hook === 'postrouting' ? null : question.inputInterface,
+    inputInterface: hook === 'output' || hook === 'postrouting' || hook === 'egress' ? null : question.inputInterface,
     outputInterface: null,
+    isTracked: hook !== 'ingress',
     isTranslated,
     isAnswer: false,
   };
@@ -208,17 +214,18 @@ function packetAt(
 function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoint): HookedPacket {
   const { hook, priority } = base;
   const { masquerade } = question;
-  const isFirst = hook === 'prerouting' || hook === 'output';
+  const isFirst = (hook === 'prerouting' || hook === 'output') && priority <= TRANSLATION;
   const isBack = comesFromService(base, question.isSentOn);
   return {
     family: question.family,
     protocol: question.protocol,
     source: isBack ? question.destination : endpoint.address,
-    destination: masquerade && isFirst && priority <= TRANSLATION ? null : question.source,
+    destination: masquerade && (isFirst || hook === 'ingress') ? null : question.source,
     sourcePort: isBack ? question.port : endpoint.port,
     port: null,
     inputInterface: null,
-    outputInterface: hook === 'forward' || hook === 'postrouting' ? question.inputInterface : null,
+    outputInterface: hook === 'forward' || hook === 'postrouting' || hook === 'egress' ? question.inputInterface : null,
+    isTracked: hook !== 'ingress',
     isTranslated: true,
     isAnswer: true,
   };
@@ -227,6 +234,7 @@ function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoi
 /** Whether the source of an answer is the Service's address again, as rules do last and ipvs where it meets the answer. */
 function comesFromService({ hook, priority }: ForeignBase, isSentOn: boolean): boolean {
   switch (hook) {
+    case 'ingress':
     case 'prerouting':
       return false;
     case 'input':
@@ -236,14 +244,29 @@ function comesFromService({ hook, priority }: ForeignBase, isSentOn: boolean): b
     case 'output':
       return isSentOn && priority > IPVS.answersOut;
     case 'postrouting':
-      return isSentOn || priority >= SOURCE_TRANSLATION;
+    case 'egress':
+      return isSentOn || isLeaving(hook, priority);
   }
+}
+
+/** Where sources have been translated. */
+function isLeaving(hook: Hook, priority: number): boolean {
+  return hook === 'egress' || (hook === 'postrouting' && priority >= SOURCE_TRANSLATION);
+}
+
+/** Whether the packet passes an interface of the chain, if it is one of interfaces; null: unknown. */
+function isOn({ hook, devices }: ForeignBase, { inputInterface, outputInterface }: HookedPacket): boolean | null {
+  if (hook !== 'ingress' && hook !== 'egress') return true;
+  const name = hook === 'ingress' ? inputInterface : outputInterface;
+  if (name === null) return null;
+  return devices.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each));
 }
 
 function meetsAnswers(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {
   // Loopback.
   if (isSentHere && isOwn) return false;
   switch (hook) {
+    case 'ingress':
     case 'prerouting':
       return !isOwn;
     case 'output':
@@ -253,12 +276,14 @@ function meetsAnswers(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean 
     case 'forward':
       return !isOwn && !isSentHere;
     case 'postrouting':
+    case 'egress':
       return !isSentHere;
   }
 }
 
 function meets(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {
   switch (hook) {
+    case 'ingress':
     case 'prerouting':
       return !isSentHere;
     case 'output':
@@ -268,6 +293,7 @@ function meets(hook: Hook, isSentHere: boolean, isOwn: boolean): boolean {
     case 'forward':
       return !isSentHere && !isOwn;
     case 'postrouting':
+    case 'egress':
       return !isOwn;
   }
 }

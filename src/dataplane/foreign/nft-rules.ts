@@ -7,6 +7,7 @@ const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 const NFPROTO = { IPv4: 2, IPv6: 10 } as const;
 
 /** Bits of `ct state`, as nft_ct.c has them. */
+const CT_INVALID = 1;
 const CT_ESTABLISHED = 2;
 const CT_NEW = 8;
 /** IPS_SEEN_REPLY and IPS_DST_NAT of `ct status`. */
@@ -151,7 +152,8 @@ class Machine {
   }
 
   private ct(key: string): ArrayLike<number> | null {
-    const { isTranslated, isAnswer } = this.packet;
+    const { isTracked, isTranslated, isAnswer } = this.packet;
+    if (!isTracked) return key === 'state' ? hostNumber(CT_INVALID) : null;
     if (key === 'state') return hostNumber(isAnswer ? CT_ESTABLISHED : CT_NEW);
     if (key === 'status') return hostNumber((isTranslated ? CT_DST_NAT : 0) | (isAnswer ? CT_SEEN_REPLY : 0));
     return key === 'direction' ? [isAnswer ? 1 : 0] : null;

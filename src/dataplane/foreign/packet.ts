@@ -11,6 +11,8 @@ export interface HookedPacket {
   readonly port: number | null;
   readonly inputInterface: string | null;
   readonly outputInterface: string | null;
+  /** Whether its connection is known. */
+  readonly isTracked: boolean;
   /** Whether the connection's destination has been translated. */
   readonly isTranslated: boolean;
   readonly isAnswer: boolean;
@@ -47,7 +49,9 @@ export interface ForeignTable {
   readonly judge: (rule: string, packet: HookedPacket) => Judged;
 }
 
-export type Hook = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+/** In the order in which a packet meets them. */
+export const HOOKS = ['ingress', 'prerouting', 'input', 'forward', 'output', 'postrouting', 'egress'] as const;
+export type Hook = (typeof HOOKS)[number];
 
 /** A chain that the kernel calls. */
 export interface ForeignBase {
@@ -55,6 +59,8 @@ export interface ForeignBase {
   readonly chain: string;
   readonly hook: Hook;
   readonly priority: number;
+  /** The interfaces of `ingress` and `egress`; with a `*` at the end all whose names begin so. */
+  readonly devices: readonly string[];
   readonly policy: 'accept' | 'drop';
   /** The command that lists it. */
   readonly listing: string;

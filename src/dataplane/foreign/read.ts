@@ -5,7 +5,7 @@ import { ATTEMPTS_TABLE } from '../attempts/footprint.js';
 import { TRACE_TABLE } from '../trace/table.js';
 import { judgeIptablesRule } from './iptables-rules.js';
 import { nftJudge } from './nft-rules.js';
-import type { ForeignBase, ForeignChain, ForeignTable, Hook } from './packet.js';
+import { HOOKS, type ForeignBase, type ForeignChain, type ForeignTable, type Hook } from './packet.js';
 
 /**
  * Tables with more are not read to the end. An explanation would take too long. In mode iptables our own rules are among them: the kernel took seconds of a
@@ -17,7 +17,7 @@ const MOST_SETS = 64;
 /** The table of mode nftables, independent of the mode in force. */
 const OUR_TABLE = 'kube-proxy';
 const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
-const HOOK = /^type (filter|route) hook (prerouting|input|forward|output|postrouting) priority (-?\d+) policy (\w+)$/;
+const HOOK = /^type (filter|route) hook ([a-z]+)(?: devices (\S+))? priority (-?\d+) policy (\w+)$/;
 
 function isOurs(table: string): boolean {
   return OURS.includes(table) || table.startsWith(TRACE_TABLE);
@@ -42,15 +42,17 @@ export async function readForeign(addon: ForeignReading, family: Family): Promis
   const [nft, legacy] = await Promise.all([readNft(addon.nftables, family), readLegacy(addon.iptables, family)]);
   const bases = [...nft.bases, ...legacy.bases];
   return {
-    bases: bases.sort((one, other) => one.priority - other.priority),
+    bases: bases.sort(
+      (one, other) => HOOKS.indexOf(one.hook) - HOOKS.indexOf(other.hook) || one.priority - other.priority,
+    ),
     unread: [...nft.unread, ...legacy.unread],
   };
 }
 
 async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
-  const own = family === 'IPv4' ? 'ip' : 'ip6';
+  const other = family === 'IPv4' ? 'ip6' : 'ip';
   const found = (await addon.nftBaseChains(OUR_TABLE)).filter(
-    (each) => (each.family === own || each.family === 'inet') && !isOurs(each.table) && HOOK.test(each.hook),
+    (each) => each.family !== other && !isOurs(each.table) && hookOf(each) !== undefined,
   );
   const byTable = new Map<string, NftBaseChain[]>();
   for (const each of found) {
@@ -92,17 +94,24 @@ async function readTable(addon: Nft, { family, table }: NftBaseChain): Promise<F
   };
 }
 
-function nftBase(table: ForeignTable, { family, table: name, chain, hook }: NftBaseChain): readonly ForeignBase[] {
-  const [, , at, priority, policy] = HOOK.exec(hook) ?? [];
-  const base = { table, chain, hook: at as Hook, priority: Number(priority) };
+function hookOf({ hook }: NftBaseChain): Hook | undefined {
+  return HOOKS.find((each) => each === HOOK.exec(hook)?.[2]);
+}
+
+function nftBase(table: ForeignTable, each: NftBaseChain): readonly ForeignBase[] {
+  const { family, table: name, chain } = each;
+  const hook = hookOf(each);
+  const [, , , devices, priority, policy] = HOOK.exec(each.hook) ?? [];
+  if (hook === undefined) return [];
+  const base = { table, chain, hook, priority: Number(priority), devices: devices?.split(':') ?? [] };
   return [
     { ...base, policy: policy === 'drop' ? 'drop' : 'accept', listing: `nft -a list chain ${family} ${name} ${chain}` },
   ];
 }
 
 /** Where legacy iptables calls its chains (ip_tables.h), which are not among those of nf_tables. */
-const PRIORITIES = { filter: 0, mangle: -150, raw: -300 } as const;
-const HOOKS: Readonly<Record<string, Hook>> = {
+const PRIORITIES = { filter: 0, mangle: -150, raw: -300, security: 50 } as const;
+const LEGACY_HOOKS: Readonly<Record<string, Hook>> = {
   PREROUTING: 'prerouting',
   INPUT: 'input',
   FORWARD: 'forward',
@@ -112,7 +121,9 @@ const HOOKS: Readonly<Record<string, Hook>> = {
 
 async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules> {
   const size = await rawSize(addon, family);
-  const tables = (['filter', 'mangle', 'raw'] as const).filter((name) => name !== 'raw' || size <= MOST_RULES);
+  const tables = (['filter', 'mangle', 'raw', 'security'] as const).filter(
+    (name) => name !== 'raw' || size <= MOST_RULES,
+  );
   // Where there are no such programs there are hardly any such rules.
   const chains = await addon.iptablesList(family, 'legacy', tables, ['']).catch(() => []);
   const unread =
@@ -125,10 +136,10 @@ async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules
       judge: judgeIptablesRule,
     };
     return own.flatMap(({ name: chain, policy }): readonly ForeignBase[] => {
-      const hook = HOOKS[chain];
+      const hook = LEGACY_HOOKS[chain];
       if (policy === null || hook === undefined) return [];
       const program = family === 'IPv4' ? 'iptables-legacy' : 'ip6tables-legacy';
-      const base = { table, chain, hook, priority: PRIORITIES[name] };
+      const base = { table, chain, hook, priority: PRIORITIES[name], devices: [] };
       return [
         {
           ...base,

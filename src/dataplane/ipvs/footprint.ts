@@ -38,6 +38,7 @@ const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
   ]),
   mangle: new Set(),
   raw: new Set(),
+  security: new Set(),
 };
 
 /** Chains that rules in built-in chains lead to, kube-proxy's and ours (IV-21). */

@@ -31,6 +31,7 @@ const BUILT_IN: Readonly<Record<IptablesTable, readonly string[]>> = {
   nat: ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'],
   mangle: ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'],
   raw: ['PREROUTING', 'OUTPUT'],
+  security: ['INPUT', 'FORWARD', 'OUTPUT'],
 };
 
 /** What can go wrong: all or the last of the tables refused, or done while the answer is lost, or a question that fails. */
