@@ -321,7 +321,7 @@ t.test('SV-23: an affinity endpoint in one list only is kept for that list', whe
   }
 });
 
-t.test('E-72: a switch of the external policy under affinity', async (t) => {
+t.test('E-72: a switch of the external policy under affinity', inFull, async (t) => {
   const lab = await laboratory(t);
   const loadBalancer = endpoint(IPV4.loadBalancerIP(3), 80);
   const senders = [{ from: 'client' }, { from: 'blocked' }, { from: 'remote-node' }] as const;
@@ -351,7 +351,7 @@ t.test('E-72: a switch of the external policy under affinity', async (t) => {
   }
 });
 
-t.test('UDP clients that keep their source port move as well', async (t) => {
+t.test('UDP clients that keep their source port move as well', inFull, async (t) => {
   const lab = await laboratory(t, ['UDP']);
   const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
   const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];

@@ -243,7 +243,7 @@ t.test('/healthz?verbose shows drift until it is repaired', async (t) => {
   await proxy.consistent();
 });
 
-t.test('constant changes of foreign tables cost nothing', async (t) => {
+t.test('constant changes of foreign tables cost nothing', inFull, async (t) => {
   const lab = await laboratory(t);
   const env = { POINTSMAN_TRACE_NATIVE: '1' };
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK, env });
@@ -296,7 +296,7 @@ t.test('sysctls that are changed externally are set again', async (t) => {
   }
 });
 
-t.test('sysctls are restored once the configuration does not set them', async (t) => {
+t.test('sysctls are restored once the configuration does not set them', inFull, async (t) => {
   const lab = await laboratory(t);
   const keys = ['tcp_be_liberal', 'udp_timeout', 'tcp_timeout_close_wait'].map(
     (key) => `net/netfilter/nf_conntrack_${key}`,

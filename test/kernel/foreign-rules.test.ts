@@ -354,14 +354,13 @@ for (const [mode, cases] of [
 ] as const) {
   if ((process.env[MODE_VARIABLE] === 'ipvs-legacy') !== (mode === 'ipvs-legacy')) continue;
   t.test(`foreign rules that drop Service traffic are named in mode ${mode}`, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
+    const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode });
     for (const each of cases)
       await t.test(each.name, async (t) => {
         const { rules, names, severity = 'warning', lost, to = '10.96.0.41:80', from = 'pod-b' } = each;
-        const lab = await Lab.start(t);
-        await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
-        const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode });
-        if (typeof rules === 'string') await lab.output('node', ['nft', '-f', '-'], rules);
-        else for (const command of rules) await lab.output('node', command);
+        await add(lab, rules);
         const own = to.startsWith('[') ? 'fd00:244:1::b' : '10.244.1.11';
         const sender = from === 'node' ? SENDERS.node : `${own}${SENDERS['pod-b']}`;
         const explained: ExplainedPacket = await proxy.explain(sender, to);
@@ -371,8 +370,33 @@ for (const [mode, cases] of [
         t.equal(found.length, names === null ? 0 : 1);
         const answer = await lab.request({ from, to, timeoutMs: 1000 });
         t.equal(!('at' in answer), lost, 'packets');
+        await remove(lab, rules);
+        t.match(await lab.request({ from, to }), { at: /./ }, 'packets, without the rules');
       });
   });
+}
+
+async function add(lab: Lab, rules: Case['rules']): Promise<void> {
+  if (typeof rules === 'string') await lab.output('node', ['nft', '-f', '-'], rules);
+  else for (const command of rules) await lab.output('node', command);
+}
+
+async function remove(lab: Lab, rules: Case['rules']): Promise<void> {
+  if (typeof rules === 'string') {
+    const [, family = '', table = ''] = /^table (\S+) (\S+)/.exec(rules) ?? [];
+    await lab.output('node', ['nft', 'delete', 'table', family, table]);
+    return;
+  }
+  for (const command of rules.toReversed()) for (const undone of undoing(command)) await lab.output('node', undone);
+}
+
+/** What takes a command of iptables back. */
+function undoing(command: readonly string[]): readonly (readonly string[])[] {
+  const replaced = (...words: readonly string[]): readonly string[] =>
+    command.map((word) => (word === words[0] ? (words[1] ?? '') : word));
+  if (command.includes('-N')) return [replaced('-N', '-F'), replaced('-N', '-X')];
+  if (command.includes('-P')) return [replaced('DROP', 'ACCEPT')];
+  return [command.includes('-I') ? replaced('-I', '-D') : replaced('-A', '-D')];
 }
 
 const inNftables = process.env[MODE_VARIABLE] === undefined ? {} : { skip: 'in mode nftables' };

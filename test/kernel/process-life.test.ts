@@ -1,7 +1,7 @@
 // What the end and the start of the process do to traffic: nothing.
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
@@ -97,7 +97,7 @@ function afterwards(): readonly Row[] {
   ]);
 }
 
-t.test('a restart applies the changes made meanwhile', async (t) => {
+t.test('a restart applies the changes made meanwhile', inFull, async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   t.equal(proxy.log.match(/"rules complete" family=/g)?.length, 2, 'said once for each family');
@@ -130,7 +130,7 @@ t.test('a restart applies the changes made meanwhile', async (t) => {
   t.notMatch(await lab.ruleset(), /map clients-/, 'the map of clients without a Service is gone');
 });
 
-t.test('a process killed in the middle of changes is completed by the next one', async (t) => {
+t.test('a process killed in the middle of changes is completed by the next one', inFull, async (t) => {
   const lab = await laboratory(t);
   const variant = (step: number): readonly Manifest[] => [
     ...OBJECTS,
