@@ -126,20 +126,31 @@ export function busiest(rows: readonly TopRow[], sort: TopOrder): readonly TopRo
     .sort((one, other) => other[sort] - one[sort] || (one.servicePort < other.servicePort ? -1 : 1));
 }
 
-const HEADER = ['SERVICE', 'ENDPOINT', 'CONNECTIONS/S', 'BYTES/S', 'REFUSED/S'];
+const RATES = ['CONNECTIONS/S', 'BYTES/S', 'REFUSED/S'];
 
 /** @param limit how many; 0: all. */
 export function printTop(rows: readonly TopRow[], limit: number): readonly string[] {
   const shown = limit === 0 ? rows : rows.slice(0, limit);
   const more = rows.length - shown.length;
+  const withEndpoints = shown.some(({ endpoint }) => endpoint !== null);
+  const header = ['SERVICE', ...(withEndpoints ? ['ENDPOINT'] : []), ...RATES];
   return [
-    ...(rows.length === 0 ? ['no traffic'] : columns([HEADER, ...shown.map(cells)])),
+    ...(rows.length === 0 ? ['no traffic'] : columns([header, ...shown.map((row) => cells(row, withEndpoints))])),
     ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
   ];
 }
 
-function cells({ servicePort, endpoint, connections, bytes, refused }: TopRow): readonly string[] {
-  return [servicePort, endpoint ?? '', connections.toFixed(1), printBytes(bytes), refused.toFixed(1)];
+function cells(
+  { servicePort, endpoint, connections, bytes, refused }: TopRow,
+  withEndpoint: boolean,
+): readonly string[] {
+  return [
+    servicePort,
+    ...(withEndpoint ? [endpoint ?? ''] : []),
+    connections.toFixed(1),
+    printBytes(bytes),
+    refused.toFixed(1),
+  ];
 }
 
 const UNITS = ['', 'Ki', 'Mi', 'Gi'];

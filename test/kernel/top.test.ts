@@ -32,10 +32,19 @@ t.test('top computes rates, and sorts by them', (t) => {
   );
   t.same(busiest(ratesOf(now, now, 2), 'bytes'), [], 'without traffic there is nothing to show');
   t.same(printTop(busiest(rates, 'refused'), 1), [
-    'SERVICE  ENDPOINT  CONNECTIONS/S  BYTES/S  REFUSED/S',
-    'a/c/TCP            1.0            1        4.0',
+    'SERVICE  CONNECTIONS/S  BYTES/S  REFUSED/S',
+    'a/c/TCP  1.0            1        4.0',
     'and 3 more; --limit 0 lists all',
   ]);
+  t.same(
+    printTop([row('a/c/TCP', 1, 1), { ...row('a/c/TCP', 1, 1), endpoint: '10.1.1.1:80' }], 0),
+    [
+      'SERVICE  ENDPOINT     CONNECTIONS/S  BYTES/S  REFUSED/S',
+      'a/c/TCP               1.0            1        0.0',
+      'a/c/TCP  10.1.1.1:80  1.0            1        0.0',
+    ],
+    'a column for endpoints where there are any',
+  );
   t.match(printTop([row('a/a/TCP', 0, 2048)], 0)[1], / 2\.0Ki /);
   t.same(printTop([], 0), ['no traffic']);
   t.end();
@@ -65,7 +74,7 @@ t.test('top prints rates of a running process', async (t) => {
   // On busy cores an interval may have none.
   await eventually('refused packets come first', async () => {
     const text = await run('--count=1', '--sort', 'refused');
-    const first = /^SERVICE +ENDPOINT +CONNECTIONS\/S +BYTES\/S +REFUSED\/S\ndefault\/empty:http\/TCP +0\.0 +0 +[1-9]/;
+    const first = /^SERVICE +CONNECTIONS\/S +BYTES\/S +REFUSED\/S\ndefault\/empty:http\/TCP +0\.0 +0 +[1-9]/;
     return first.test(text) ? text : null;
   });
   await Promise.all([watched.stop(), refused.stop()]);
