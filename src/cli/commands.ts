@@ -1,5 +1,6 @@
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import { parseMapping } from '../base/mapping.js';
 import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import type { OutputForm } from '../config/load.js';
@@ -64,7 +65,30 @@ export async function dump(
   output: OutputForm = 'text',
 ): Promise<Output> {
   const { planner, problems } = await planned(config);
-  return { text: printFacts(await dumped(config, { host, addon }, log, planner), output), ...problems };
+  const running = await runningMode(config);
+  const other =
+    running === null || running === config.mode
+      ? []
+      : [`this is what mode ${config.mode} has: the proxy that runs here is in mode ${running} (--proxy-mode)`];
+  return {
+    text: printFacts(await dumped(config, { host, addon }, log, planner), output),
+    errors: problems.errors,
+    warnings: [...problems.warnings, ...other],
+  };
+}
+
+/** It is only asked in passing. */
+const MODE_PATIENCE_MS = 2000;
+
+/** The mode of the proxy that runs here; null: there is none, or it does not answer. */
+async function runningMode({ statusSocket }: Config): Promise<string | null> {
+  try {
+    const { text } = await ask(statusSocket, `${STATUS_PAGE}?output=json`, MODE_PATIENCE_MS);
+    const mode = parseMapping(text)?.['mode'];
+    return typeof mode === 'string' ? mode : null;
+  } catch {
+    return null;
+  }
 }
 
 /** What the kernel holds, a fact a line. @param planner by which it is named. */
@@ -92,7 +116,9 @@ export async function explain(
   }
   const { explainPlanned, isForwarded, printExplainedPacket, resolveQuestion } =
     await import('../serve/explain-packet.js');
-  const { planner, snapshot, problems } = await planned(config);
+  const { planner, snapshot, problems, complete } = await planned(config);
+  // What could not be read may be what the question is about.
+  if (!complete) return { text: '', ...problems, well: null };
   const question = resolveQuestion(snapshot, from, to);
   const table = planner.tables[familyOf(question.destination)];
   const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, host, question);
@@ -173,11 +199,13 @@ export interface Planned {
   readonly planner: Planner;
   readonly snapshot: Snapshot;
   readonly problems: Omit<Output, 'text'>;
+  /** Whether all locations of manifests could be read. */
+  readonly complete: boolean;
 }
 
 /** What the manifests come to. */
 export async function planned(config: Config): Promise<Planned> {
-  const { rows, problems } = await loadManifests(config.manifests);
+  const { rows, problems, complete } = await loadManifests(config.manifests);
   const store = new Store();
   const writer = store.register('manifests');
   writer.apply(rows.map((row) => ({ type: 'upsert', row })));
@@ -190,7 +218,7 @@ export async function planned(config: Config): Promise<Planned> {
     ...[...planner.tables[family].limitations()].map(printLimitation),
   ]);
   const found = { errors: [...texts('error'), ...failures], warnings: [...texts('warning'), ...ofTables] };
-  return { planner, snapshot: store.snapshot, problems: found };
+  return { planner, snapshot: store.snapshot, problems: found, complete };
 }
 
 /** What the state comes to, and what of it could not be planned. */

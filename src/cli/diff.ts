@@ -26,7 +26,7 @@ export async function diff(
   return differences(config, await wanted(config, version, log), machine, log, output);
 }
 
-export type Wanted = Omit<Planned, 'snapshot'>;
+export type Wanted = Omit<Planned, 'snapshot' | 'complete'>;
 
 /** The same, of what is wanted. */
 export async function differences(

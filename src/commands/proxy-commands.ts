@@ -104,7 +104,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     exits: {
       0: 'the packet is forwarded, and the kernel holds the plan',
       1: 'it is not, the kernel differs from the plan, or something is in the way',
-      2: NO_ANSWER,
+      2: 'unknown: no process answers, or manifests or command line are wrong',
     },
   },
   trace: {

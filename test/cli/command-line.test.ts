@@ -69,6 +69,14 @@ t.test('explain by manifests reports a Service that is not there in one line', (
   t.end();
 });
 
+t.test('explain by manifests of which some cannot be read answers nothing', (t) => {
+  const missing = join(t.testdir(), 'none');
+  const { status, stdout, stderr } = run('explain', '--manifests', missing, '10.96.0.1:80');
+  t.match({ status, stdout }, { status: 2, stdout: '' });
+  t.match(stderr, /none: cannot be read: does not exist/);
+  t.end();
+});
+
 t.test('CL-02: a wrong command line exits with 1, the problem and the usage', (t) => {
   const wrong = run('--no-such-flag');
   t.match(wrong, { status: 1, stdout: '', stderr: /^unknown flag: --no-such-flag\n\nUsage: / });

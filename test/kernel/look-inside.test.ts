@@ -52,6 +52,17 @@ const WEB: readonly Manifest[] = dualStack('web', {
   endpoints: ['pod-a', { pod: 'pod-c', ready: false }, 'remote-a'],
 });
 
+t.test('dump names the mode that it reads if the proxy that runs has another one', async (t) => {
+  const lab = await Lab.start(t);
+  const inside = new Console(lab, await Proxy.start(t, lab, { objects: WEB }));
+  const { status, stdout, stderr } = await inside.run('dump');
+  t.match({ status, stdout }, { status: 0, stdout: '' });
+  t.match(stderr, /this is what mode iptables has: the proxy that runs here is in mode nftables \(--proxy-mode\)/);
+  const same = await inside.run('dump', '--proxy-mode', 'nftables');
+  t.match(same, { status: 0, stdout: /^IPv4 / });
+  t.notMatch(same.stderr, /this is what mode/);
+});
+
 t.test('explain prints the path of a packet, and what the kernel has', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'remote-a'], [[8080, 'TCP']]);
