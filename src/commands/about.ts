@@ -21,14 +21,18 @@ export const HELP: CommandSpec = {
 
 export const COMPLETION: CommandSpec = {
   name: 'completion',
-  summary: 'print a completion script for a shell',
-  operands: 'bash|zsh|fish',
-  words: ['bash', 'zsh', 'fish'],
+  summary: 'print a completion script for a shell, or for kubectl',
+  operands: 'bash|zsh|fish|kubectl',
+  words: ['bash', 'zsh', 'fish', 'kubectl'],
   about: [],
   examples: [
     { line: 'source <(pointsman completion bash)', says: 'in this shell' },
     { line: 'pointsman completion zsh > "${fpath[1]}/_pointsman"', says: 'in every zsh' },
     { line: 'pointsman completion fish > ~/.config/fish/completions/pointsman.fish', says: 'in every fish' },
+    {
+      line: 'pointsman completion kubectl > ~/.local/bin/kubectl_complete-pointsman',
+      says: 'in every shell that completes kubectl, if the file is executable and on the PATH',
+    },
   ],
   flags: [],
   proxyFlags: null,

@@ -2,7 +2,7 @@ import { FLAGS } from '../config/flag-table.js';
 import type { Flag } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export const SHELLS = ['bash', 'zsh', 'fish', 'kubectl'] as const;
 type Shell = (typeof SHELLS)[number];
 
 /** What a command line may have: of a command, or of the proxy itself. */
@@ -36,6 +36,12 @@ export function printCompletion(shell: Shell, commands: readonly CommandSpec[]):
       return zsh(all, commands);
     case 'fish':
       return fish(all, commands);
+    case 'kubectl':
+      // As a plugin the program is no proxy.
+      return kubectl(
+        all.map((each) => (each.name === null ? { ...each, flags: [] } : each)),
+        names,
+      );
   }
 }
 
@@ -56,27 +62,52 @@ function spellings({ name, short }: Flag): readonly string[] {
 }
 
 function bash(all: readonly Completed[], names: readonly string[]): string {
+  return `# Completes pointsman in bash: source <(pointsman completion bash)
+${bashFunction(all, names, 'COMPREPLY+=($(compgen -f -- "$cur"))')}complete -F _pointsman pointsman
+`;
+}
+
+/**
+ * A program that kubectl starts with the words behind the plugin's name, in every shell that kubectl completes. It answers as cobra does: a word a line, and
+ * a number that says whether there may be files in place of words (0) or nothing else (4).
+ */
+function kubectl(all: readonly Completed[], names: readonly string[]): string {
+  return `#!/usr/bin/env bash
+# Completes kubectl pointsman: to be called kubectl_complete-pointsman, on the PATH
+${bashFunction(all, names, 'directive=0')}directive=4
+COMP_WORDS=(pointsman)
+for word; do
+  if [[ $word == --*=* ]]; then COMP_WORDS+=("\${word%%=*}" = "\${word#*=}"); else COMP_WORDS+=("$word"); fi
+done
+COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+_pointsman
+printf '%s\\n' "\${COMPREPLY[@]}" ":$directive"
+`;
+}
+
+/** @param files what offers files. */
+function bashFunction(all: readonly Completed[], names: readonly string[], files: string): string {
   const values = all.flatMap(({ name, flags }) =>
     flags
       .filter(({ type }) => type !== 'bool')
       .map((flag) => {
         const patterns = spellings(flag).map((spelling) => `'${name ?? ''} ${spelling}'`);
         const words = choices(flag);
-        const answer = words !== null ? `-W '${words.join(' ')}'` : isPath(flag) ? '-f' : null;
-        const reply = answer === null ? '' : ` COMPREPLY=($(compgen ${answer} -- "$cur"));`;
+        const list = words === null ? '' : ` COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$cur"));`;
+        const reply = words === null && isPath(flag) ? ` ${files};` : list;
         return `    ${patterns.join(' | ')})${reply} return ;;`;
       }),
   );
   const words = all.map(({ name, flags, operands, takesFiles }) => {
     const list = [...flags.flatMap(spellings), '--help'].join(' ');
-    const files = takesFiles ? ' COMPREPLY+=($(compgen -f -- "$cur"));' : '';
+    const ofFiles = takesFiles ? ` ${files};` : '';
     // Hundreds of flags would hide the commands: where there are words, flags begin with a dash.
     const isFlag = operands.length === 0 && !takesFiles ? '' : '[[ $cur == -* ]] && ';
-    const others = isFlag === '' ? '' : ` || { COMPREPLY=($(compgen -W '${operands.join(' ')}' -- "$cur"));${files} }`;
+    const others =
+      isFlag === '' ? '' : ` || { COMPREPLY=($(compgen -W '${operands.join(' ')}' -- "$cur"));${ofFiles} }`;
     return `    '${name ?? ''}') ${isFlag}COMPREPLY=($(compgen -W '${list}' -- "$cur"))${others} ;;`;
   });
-  return `# Completes pointsman in bash: source <(pointsman completion bash)
-_pointsman() {
+  return `_pointsman() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command= i
   COMPREPLY=()
   # Bash takes an equals sign for a word.
@@ -94,7 +125,6 @@ ${values.join('\n')}
 ${words.join('\n')}
   esac
 }
-complete -F _pointsman pointsman
 `;
 }
 

@@ -88,7 +88,7 @@ t.test('the overview names every command, and an unknown command gets a suggesti
     stdout: '',
     stderr: /there is no command "explian"; did you mean "explain"\?/,
   });
-  t.match(about('completion', ['tcsh']), { status: 2, stderr: /completion is for bash, zsh, fish/ });
+  t.match(about('completion', ['tcsh']), { status: 2, stderr: /completion is for bash, zsh, fish, kubectl/ });
   t.match(about('help', ['--all']), { status: 2, stderr: /^unknown flag: --all/ });
   t.match(printed('help', 'exit-status'), /^status\n {2}0 {2}/);
   t.equal(mostSimilar('stauts', COMMAND_NAMES), 'status', 'swapped letters');
@@ -166,11 +166,31 @@ t.test('completion works in bash', (t) => {
   t.ok(completed('plan', '--config', '/et').includes('/etc'), 'files');
   t.ok(completed('check', '/et').includes('/etc'));
   t.same(completed('help', 'expl'), ['explain']);
-  t.same(completed('completion', ''), ['bash', 'zsh', 'fish']);
+  t.same(completed('completion', ''), ['bash', 'zsh', 'fish', 'kubectl']);
   t.same(completed('completion', '-'), ['--help'], 'flags begin with a dash');
   t.match(completed(''), ['status', 'services']);
   t.notMatch(completed('').join(' '), '--', 'the commands are not lost among hundreds of flags');
   t.same(completed('explain', '--from', ''), [], 'nothing is known of such values');
+  t.end();
+});
+
+t.test('kubectl completes the commands of the plugin', (t) => {
+  const program = join(t.testdir({ script: printed('completion', 'kubectl') }), 'script');
+  const offered = (...words: readonly string[]): readonly string[] => {
+    const { stdout, stderr } = spawnSync('bash', [program, ...words], { encoding: 'utf8', cwd: '/' });
+    t.equal(stderr, '');
+    return stdout.trimEnd().split('\n');
+  };
+  for (const name of COMMAND_NAMES) t.ok(offered('').includes(name), name);
+  t.same(offered('nod'), ['nodes', ':4']);
+  t.same(offered('--'), ['--help', ':4'], 'the plugin is no proxy');
+  t.same(offered('nodes', '-o', ''), ['table', 'wide', 'json', 'yaml', ':4']);
+  t.same(offered('nodes', '--output='), ['table', 'wide', 'json', 'yaml', ':4'], 'kubectl gives both in one word');
+  t.same(offered('nodes', '--output=w'), ['wide', ':4']);
+  t.same(offered('nodes', '--output=wide', '--wat'), ['--watch', ':4']);
+  t.same(offered('explain', '--from', ''), [':4'], 'nothing is known of such values');
+  t.same(offered('nodes', '--kubeconfig', ''), [':0'], 'the shell offers files');
+  t.same(offered('check', '/et'), [':0']);
   t.end();
 });
 

@@ -22,7 +22,7 @@ function offers(t: Test, complete: Complete): void {
   for (const command of ['', 'status ', 'completion ', 'check '])
     t.same(complete(`pointsman ${command}--hel`), ['--help'], command);
   t.same(complete('pointsman help expl'), ['explain']);
-  t.same(complete('pointsman completion '), ['bash', 'fish', 'zsh']);
+  t.same(complete('pointsman completion '), ['bash', 'fish', 'kubectl', 'zsh']);
   t.ok(
     complete('pointsman plan --config /et').some((path) => path.startsWith('/etc') || path === 'etc'),
     'files',
