@@ -23,6 +23,7 @@ import { EXTENT_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
 import { missingElse, MISSING_VARIABLE, Needs, reasons } from './support/needs.js';
 import { findPrograms, programsCache } from './support/programs.js';
+import { findPython, PYTHON_VARIABLE } from './support/python.js';
 import { ProcessorTime } from './support/processor-time.js';
 import { Silence } from './support/silence.js';
 import { extentOf, testName, TESTS, USER_MODE, type Extent } from './support/test-files.js';
@@ -192,6 +193,7 @@ if (!(await knowsLocalhost())) {
   process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${join(TESTS, 'support/localhost.js')}`;
 }
 process.env['PATH'] = path;
+process.env[PYTHON_VARIABLE] ??= findPython();
 process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
 if (extent.files.some(isUserMode)) {
   const problem = await userModeProblem();

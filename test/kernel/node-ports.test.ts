@@ -158,7 +158,7 @@ t.test('node ports answer on the configured addresses only', async (t) => {
 async function answered(lab: Lab, rows: readonly Row[]): Promise<void> {
   for (const { from, to, expect } of rows)
     await eventually(`${expect} from ${to}`, async () =>
-      expect.startsWith(await lab.verdict({ from, to, timeoutMs: 250 }, 1)) ? true : null,
+      expect.startsWith(await lab.verdict({ from, to, timeoutMs: 250 }, { most: 1 })) ? true : null,
     );
 }
 

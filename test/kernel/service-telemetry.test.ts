@@ -223,7 +223,7 @@ async function sendRefused(t: Test, lab: Lab): Promise<void> {
       [{ from: 'client', to: view.nodePort(30004), timeoutMs: 250 }, 'dropped'],
       [{ from: 'blocked', to: endpoint(view.loadBalancerIP(45), 8005), timeoutMs: 250 }, 'dropped'],
     ] as const) {
-      const verdict = await lab.verdict(traffic, 3);
+      const verdict = await lab.verdict(traffic, { most: 3 });
       if (expected !== null) t.match(verdict, expected, JSON.stringify(traffic));
     }
   }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { PlanAndDump } from './plan-and-dump.js';
+import type { PlanAndDump } from './difference.js';
 import type { Lab } from './lab.js';
 
 /** A process in the node's namespace that says what is to be there and what is; see inspector.ts. */

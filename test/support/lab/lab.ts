@@ -36,6 +36,13 @@ export interface Traffic {
 
 export type Answer = AgentAnswer;
 
+/** How often the same is asked; see Lab.verdict. */
+export interface Repeats {
+  readonly most?: number;
+  readonly least?: number;
+  readonly expected?: number;
+}
+
 export interface CommandResult {
   readonly status: number | null;
   readonly stdout: string;
@@ -156,12 +163,17 @@ export class Lab {
 
   /**
    * What becomes of such traffic, as text: `dropped`, another failure, or the sorted addresses that answer, `masqueraded` after those that do
-   * not see the sender's address and port. An answer is asked for often enough to meet every endpoint.
+   * not see the sender's address and port. An answer is asked for often enough to meet every endpoint: `most` times, or `least` where `expected` have
+   * answered by then.
    */
-  async verdict(traffic: Traffic, requests: number = REQUESTS): Promise<string> {
+  async verdict(traffic: Traffic, { least, most = REQUESTS, expected }: Repeats = {}): Promise<string> {
     const first = await this.burst(traffic, 1);
-    const answered = first.every((outcome) => 'at' in outcome);
-    const outcomes = [...first, ...(await this.burst(traffic, answered ? requests - 1 : 1))];
+    if (!first.every((outcome) => 'at' in outcome))
+      return describeOutcomes([...first, ...(await this.burst(traffic, 1))]).join(', ');
+    const enough = least ?? most;
+    const outcomes = [...first, ...(await this.burst(traffic, enough - 1))];
+    if (enough < most && describeOutcomes(outcomes).length < (expected ?? 0))
+      outcomes.push(...(await this.burst(traffic, most - enough)));
     return describeOutcomes(outcomes).join(', ');
   }
 

@@ -8,7 +8,7 @@ import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import { usually } from '../extent.js';
-import { lineDifference, LINGERING, planAndDump, type PlanAndDump } from './plan-and-dump.js';
+import { lineDifference, LINGERING, type PlanAndDump } from './difference.js';
 import { Inspector } from './inspect.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { configuredMode, labMode, modeConfiguration, type LabMode } from './mode.js';
@@ -340,7 +340,10 @@ export class Proxy {
 
   /** What `plan` and `dump` print with the flags of the running process. */
   async #contents(): Promise<PlanAndDump> {
-    if (this.#lab.isHere) return await planAndDump(this.#flags());
+    if (this.#lab.isHere) {
+      const { planAndDump } = await import('./plan-and-dump.js');
+      return await planAndDump(this.#flags());
+    }
     this.#inspector ??= new Inspector(this.#lab);
     return await this.#inspector.planAndDump(this.#flags());
   }

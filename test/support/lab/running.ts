@@ -1,13 +1,6 @@
 import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { openEvents } from '../../../src/cli/events.js';
-import { NodeProxy } from '../../../src/cli/node-proxy.js';
-import { systemFiles } from '../../../src/config/files.js';
-import { loadConfig, type Loaded } from '../../../src/config/load.js';
-import { logTransactions, prepareMode } from '../../../src/control/mode.js';
-import { LINUX_HOST } from '../../../src/host/linux/host.js';
-import { loadAddon } from '../../../src/native/load.js';
-import { createLogger } from '../../../src/observe/log.js';
+import type { NodeProxy } from '../../../src/cli/node-proxy.js';
 
 /** The program under test, started. */
 export interface Running {
@@ -55,18 +48,24 @@ export class RunningProcess implements Running {
   }
 }
 
-/** The program in this process, where starting another takes most of a test's time. */
+/** The program in this process, where starting another takes most of a test's time. Only then is it loaded: elsewhere each test file would wait for that. */
 export class RunningHere implements Running {
   readonly pid = null;
   end: string | null = null;
   readonly #started: Promise<NodeProxy | null>;
 
   constructor(argv: readonly string[], receive: (text: string) => void) {
-    this.#started = this.#start(argv, receive).catch((error: unknown) => {
-      receive(`${String(error)}\n`);
+    const onFatal = (error: Error): void => {
+      receive(`cannot go on: ${error.message}\n`);
       this.end = '1';
-      return null;
-    });
+    };
+    this.#started = import('./start-here.js')
+      .then(({ startHere }) => startHere(argv, receive, onFatal))
+      .catch((error: unknown) => {
+        receive(`${String(error)}\n`);
+        this.end = '1';
+        return null;
+      });
   }
 
   get exitCode(): number | null {
@@ -79,35 +78,7 @@ export class RunningHere implements Running {
   }
 
   async reconfigure(argv: readonly string[]): Promise<void> {
+    const { loadedRun } = await import('./start-here.js');
     await (await this.#started)?.reconfiguration.apply(loadedRun(argv));
   }
-
-  async #start(argv: readonly string[], receive: (text: string) => void): Promise<NodeProxy> {
-    const loaded = loadedRun(argv);
-    const { config } = loaded;
-    const now = (): number => performance.timeOrigin + performance.now();
-    const log = await createLogger(config.logging, () => ({ write: receive, now, flush: () => undefined }));
-    const machine = { host: LINUX_HOST, addon: loadAddon() };
-    const mode = await prepareMode(config, machine, LINUX_HOST.families(), log, logTransactions(log));
-    const proxy = new NodeProxy({
-      loaded,
-      machine,
-      mode,
-      log,
-      tracing: null,
-      events: await openEvents(config, log),
-      onFatal: (error) => {
-        receive(`cannot go on: ${error.message}\n`);
-        this.end = '1';
-      },
-    });
-    await proxy.start();
-    return proxy;
-  }
-}
-
-function loadedRun(argv: readonly string[]): Loaded {
-  const loaded = loadConfig(argv, systemFiles);
-  if (loaded.command !== 'run') throw new Error(`not a run: ${argv.join(' ')}`);
-  return loaded;
 }
