@@ -27,7 +27,7 @@ group_of() {
   case $1 in
     nftables | transaction_argument | json_argument | trace | watch) echo nftables ;;
     iptables | iptables_argument | ipvs) echo iptables ;;
-    conntrack | flow_counting | timeouts | accounting | peer | route) echo conntrack ;;
+    conntrack | flow_counting | timeouts | accounting | peer | route | sysctl) echo conntrack ;;
     ipset | probe | memory | platform) echo ipset ;;
     *) echo "$1" ;;
   esac

@@ -11,3 +11,10 @@ export interface Sysctl {
   /** Only for kernels from one release to before another, each as major and minor number. */
   readonly kernels?: { readonly from: KernelRelease; readonly before: KernelRelease };
 }
+
+/** A file of /proc/sys or /sys, and what was read from it. */
+export interface SeenFile {
+  readonly path: string;
+  /** Without white space at its end; null: it could not be read. */
+  readonly text: string | null;
+}

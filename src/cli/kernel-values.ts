@@ -4,10 +4,13 @@ import type { Log } from '../base/log.js';
 import { KernelValues } from '../control/kernel-values.js';
 import type { Host, KernelSettings } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
+import type { NativeAddon } from '../native/contract.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 
 interface KeptValuesParts {
   readonly host: Host;
+  /** Asked for only on platforms that have such values. */
+  readonly addon: Pick<NativeAddon, 'sysctl'>;
   /** The values in the configuration in force. */
   readonly settings: () => KernelSettings;
   readonly log: Log;
@@ -18,10 +21,20 @@ interface KeptValuesParts {
 }
 
 /** The sysctls of the configuration, with a report to observers of the process. */
-export function keptValues({ host, settings, log, metrics, health, events, nodeName }: KeptValuesParts): KernelValues {
+export function keptValues({
+  host,
+  addon,
+  settings,
+  log,
+  metrics,
+  health,
+  events,
+  nodeName,
+}: KeptValuesParts): KernelValues {
   return new KernelValues({
     values: () => host.kernelValues(settings()),
     apply: host.applyKernelValues,
+    watch: (...watched) => addon.sysctl.sysctlWatch(...watched),
     clock: systemClock,
     log,
     onRepaired: ({ path, value, found }) => {

@@ -406,6 +406,7 @@ export class NodeProxy {
     const { machine, log, events } = this.options;
     return keptValues({
       host: machine.host,
+      addon: machine.addon,
       settings: () => this.reconfiguration.kernelSettings(),
       log,
       metrics,

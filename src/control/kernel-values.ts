@@ -1,6 +1,8 @@
 import { BEAT_MS, nextLook, type Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
+import type { SeenFile } from '../base/sysctl.js';
 import type { Host, KernelValue, WrittenValue } from '../host/host.js';
+import type { SysctlAddon } from '../native/contract.js';
 
 interface KernelValuesOptions {
   /** Those that the configuration in force asks for. */
@@ -12,10 +14,14 @@ interface KernelValuesOptions {
   /** Called after every look with what is not as it should be, in sentences. */
   readonly onChecked: (problems: readonly string[]) => void;
   readonly apply: Host['applyKernelValues'];
+  /** Calls back once, when a file no longer is as it was seen; answers what ends that. */
+  readonly watch: SysctlAddon['sysctlWatch'];
 }
 
-/** The kernel does not notify of a written sysctl. Reading a handful of small files takes some ten microseconds, waking up for it some hundred. */
+/** From an external change to the look that finds it. The kernel does not notify of a written sysctl. */
 const INTERVAL_MS = BEAT_MS;
+/** Between attempts to set what the kernel refuses while all files stay as they are. */
+const RETRY_MS = 10 * BEAT_MS;
 /** Who sets a value all the time is not answered all the time. */
 const LONGEST_INTERVAL_MS = 60_000;
 
@@ -30,26 +36,40 @@ export class KernelValues {
   private readonly originals = new Map<string, KernelValue>();
   private problems: readonly string[] = [];
   private intervalMs = INTERVAL_MS;
-  private cancelTimer: (() => void) | null = null;
-  private running = Promise.resolve();
+  private endWait = (): void => undefined;
+  private running: Promise<readonly SeenFile[]> = Promise.resolve([]);
   private stopped = false;
 
   constructor(private readonly options: KernelValuesOptions) {}
 
   /** Sets what differs, and goes on looking while there are values to look at, until {@link stop}. Never rejects. */
   async apply(): Promise<void> {
-    this.cancelTimer?.();
+    this.endWait();
     const run = this.running.then(() => this.check());
     this.running = run;
-    await run;
+    const seen = await run;
     if (this.stopped || this.running !== run || !this.isNeeded()) return;
-    const { clock } = this.options;
-    this.cancelTimer = clock.callAt(nextLook(clock.now(), this.intervalMs), () => void this.apply());
+    this.endWait = this.wait(seen);
   }
 
   stop(): void {
     this.stopped = true;
-    this.cancelTimer?.();
+    this.endWait();
+  }
+
+  /** Until the next look. Answers what ends it. */
+  private wait(seen: readonly SeenFile[]): () => void {
+    const { clock, watch } = this.options;
+    const look = (): void => void this.apply();
+    // Somebody may go on setting it: how often that is answered is for this side to say.
+    if (this.intervalMs > INTERVAL_MS) return clock.callAt(nextLook(clock.now(), this.intervalMs), look);
+    const endWatch = watch(seen, INTERVAL_MS, look);
+    if (this.problems.length === 0) return endWatch;
+    const cancelRetry = clock.callAt(nextLook(clock.now(), RETRY_MS), look);
+    return () => {
+      endWatch();
+      cancelRetry();
+    };
   }
 
   /** Whether there is a value to look at: one that is asked for, or one that is still to be given back. */
@@ -57,25 +77,27 @@ export class KernelValues {
     return this.options.values().length > 0 || this.originals.size > 0;
   }
 
-  private async check(): Promise<void> {
-    if (this.stopped) return;
+  /** Answers what the files said in the end. */
+  private async check(): Promise<readonly SeenFile[]> {
+    if (this.stopped) return [];
     const { log, onRepaired, onChecked, apply } = this.options;
     const values = this.options.values();
     const wanted = new Set(values.map(({ path }) => path));
     const restored = this.restorations(wanted);
-    const { written, problems } = await apply([...values, ...restored]);
-    const repaired = written.filter(({ path, value }) => this.known.get(path)?.value === value);
+    const { written, problems, seen } = await apply([...values, ...restored]);
+    let isRepaired = false;
     for (const each of written) {
       const { path, value, found } = each;
       if (this.known.get(path)?.value === value) {
         log.warn('repaired an external change of a sysctl', { path, value, found });
+        onRepaired(each);
+        isRepaired = true;
         continue;
       }
       this.remember(each);
       log.info(1, wanted.has(path) ? 'set sysctl' : 'restored the former value of a sysctl', { path, value });
     }
-    for (const value of repaired) onRepaired(value);
-    this.intervalMs = repaired.length > 0 ? Math.min(2 * this.intervalMs, LONGEST_INTERVAL_MS) : INTERVAL_MS;
+    this.intervalMs = isRepaired ? Math.min(2 * this.intervalMs, LONGEST_INTERVAL_MS) : INTERVAL_MS;
 
     const wrong = new Set(problems.map(({ path }) => path));
     // A value that is wrong now and was right is still known: setting it again, once that works, is a repair.
@@ -85,6 +107,7 @@ export class KernelValues {
     this.problems = problems.map(({ message }) => message);
     for (const problem of this.problems) log.info(reported.has(problem) ? 4 : 0, problem);
     onChecked(this.problems);
+    return seen;
   }
 
   private remember({ path, found, stays }: WrittenValue): void {

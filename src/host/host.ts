@@ -1,6 +1,6 @@
 import type { Family, IPAddress } from '../base/ip.js';
 import type { ConntrackTimeouts } from '../base/conntrack-timeouts.js';
-import type { Sysctl } from '../base/sysctl.js';
+import type { SeenFile, Sysctl } from '../base/sysctl.js';
 
 /** The part of the configuration that sets kernel values of conntrack; durations in milliseconds. 0 and null leave a value as it is. */
 export interface ConntrackSettings {
@@ -54,6 +54,8 @@ export interface WrittenValue extends KernelValue {
 export interface KernelValueReport {
   readonly written: readonly WrittenValue[];
   readonly problems: readonly KernelValueProblem[];
+  /** What all files said in the end. */
+  readonly seen: readonly SeenFile[];
 }
 
 /** What a platform reports of this process. A missing value is 0; a limit that is not reported or not set is -1. */

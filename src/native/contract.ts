@@ -16,6 +16,7 @@ import type { PeerAddon } from './peer.js';
 import type { ProbeAddon } from './probe.js';
 import type { RouteAddon } from './route.js';
 import type { ServiceAddon } from './service.js';
+import type { SysctlAddon } from './sysctl.js';
 import type { TimeoutsAddon } from './timeouts.js';
 
 export type * from './accounting.js';
@@ -30,6 +31,7 @@ export type * from './peer.js';
 export type * from './probe.js';
 export type * from './route.js';
 export type * from './service.js';
+export type * from './sysctl.js';
 export type * from './timeouts.js';
 
 /** Asking for a subsystem that this platform does not have (`SUBSYSTEM_PLATFORMS`) throws; nothing else does. */
@@ -44,6 +46,7 @@ export interface NativeAddon {
   readonly route: RouteAddon;
   readonly memory: MemoryAddon;
   readonly peer: PeerAddon;
+  readonly sysctl: SysctlAddon;
   readonly probe: ProbeAddon;
   readonly hcn: HcnAddon;
   readonly service: ServiceAddon;

@@ -32,6 +32,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
     },
     memory: {},
     peer: {},
+    sysctl: {},
     probe: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
     // A process that writes nothing is no service.

@@ -105,7 +105,7 @@ async function unstarted(
   const host: Host = {
     ...LINUX_HOST,
     families: () => ['IPv4'],
-    applyKernelValues: () => sysctls.wait.then(() => ({ written: [], problems: [] })),
+    applyKernelValues: () => sysctls.wait.then(() => ({ written: [], problems: [], seen: [] })),
     setOomPriority: () => Promise.resolve(null),
     ...more,
   };
@@ -268,7 +268,7 @@ class Sysctls {
   readonly host: Pick<Host, 'applyKernelValues'> = {
     applyKernelValues: (values) =>
       applyKernelValues(values, {
-        read: (path) => Promise.resolve(this.values.get(path) ?? '0'),
+        read: (path) => this.values.get(path) ?? '0',
         write: (path, text) => {
           this.values.set(path, text);
           return Promise.resolve();

@@ -13,11 +13,10 @@ const { config } = fromFile('mode: nftables\n');
 /** A machine with these sysctls, and what becomes of them. */
 function machine(sysctls: Readonly<Record<string, string>>, release = '5.4.0') {
   const files = new Map(Object.entries(sysctls).map(([name, value]) => [VS + name, value]));
-  const read = (path: string): Promise<string> => {
+  const read = (path: string): string => {
     const text = files.get(path);
-    return text === undefined
-      ? Promise.reject(Object.assign(new Error(path), { code: 'ENOENT' }))
-      : Promise.resolve(text);
+    if (text === undefined) throw Object.assign(new Error(path), { code: 'ENOENT' });
+    return text;
   };
   const write = (path: string, text: string): Promise<void> => {
     files.set(path, text);
@@ -57,6 +56,9 @@ t.test('CL-60: --cleanup ignores missing sysctls, and fails if one cannot be wri
   t.same(few.now(), { conntrack: '0' });
   const { host } = machine(SET);
   const problem: KernelValueProblem = { path: VS, wanted: 0, found: '1', errno: 'EROFS', message: 'is read-only' };
-  const refusing = { ...host, applyKernelValues: () => Promise.resolve({ written: [], problems: [problem] }) };
+  const refusing = {
+    ...host,
+    applyKernelValues: () => Promise.resolve({ written: [], problems: [problem], seen: [] }),
+  };
   t.same(await restoreSysctls(config, refusing), ['is read-only']);
 });

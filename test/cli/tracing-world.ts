@@ -97,7 +97,7 @@ export class World {
     const host: Host = {
       ...LINUX_HOST,
       families: () => ['IPv4'],
-      applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),
+      applyKernelValues: () => Promise.resolve({ written: [], problems: [], seen: [] }),
       setOomPriority: () => Promise.resolve(null),
     };
     const machine = { host, addon: this.traced?.addon ?? this.world.addon };

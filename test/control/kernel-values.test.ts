@@ -1,5 +1,6 @@
 import t from 'tap';
 import { KernelValues } from '../../src/control/kernel-values.js';
+import type { SeenFile } from '../../src/base/sysctl.js';
 import type { KernelValue } from '../../src/host/host.js';
 import { applyKernelValues, type KernelFiles } from '../../src/host/linux/sysctl.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -18,16 +19,19 @@ function setup(content: string | null): {
   readonly repaired: string[];
   readonly problems: () => readonly string[];
   readonly log: RecordingLog;
+  /** With what the kernel's files were watched, each time. */
+  readonly watched: readonly (readonly SeenFile[])[];
   readonly wish: (value: Wish) => Promise<void>;
 } {
   const file = { content, readOnly: false, reads: 0 };
   const files: KernelFiles = {
     read: () => {
       file.reads++;
-      return file.content === null ? refuse('ENOENT') : Promise.resolve(`${file.content}\n`);
+      if (file.content === null) throw refusal('ENOENT');
+      return `${file.content}\n`;
     },
     write: (_path, text) => {
-      if (file.readOnly) return refuse('EROFS');
+      if (file.readOnly) return Promise.reject(refusal('EROFS'));
       file.content = text;
       return Promise.resolve();
     },
@@ -36,12 +40,30 @@ function setup(content: string | null): {
   const repaired: string[] = [];
   let problems: readonly string[] = [];
   const log = new RecordingLog();
+  const watched: (readonly SeenFile[])[] = [];
   let wanted = WANTED;
   const values = new KernelValues({
     values: () => wanted,
     clock,
     log,
     apply: (wanted) => applyKernelValues(wanted, files),
+    // A file that cannot be read is as unwritable as one that is read-only.
+    watch: (seen, periodMs, onChange) => {
+      const { content, readOnly } = file;
+      let cancel = (): void => undefined;
+      const wait = (): void => {
+        cancel = clock.callAt(clock.now() + periodMs, () => {
+          const same = content === file.content && readOnly === file.readOnly;
+          if (same) wait();
+          else onChange();
+        });
+      };
+      watched.push(seen);
+      wait();
+      return () => {
+        cancel();
+      };
+    },
     onRepaired: ({ found }) => repaired.push(found),
     onChecked: (found) => {
       problems = found;
@@ -51,11 +73,11 @@ function setup(content: string | null): {
     wanted = typeof value === 'number' ? [{ path: PATH, value, match: 'equal' }] : [value ?? []].flat();
     return values.apply();
   };
-  return { values, clock, file, repaired, problems: () => problems, log, wish };
+  return { values, clock, file, repaired, problems: () => problems, log, watched, wish };
 }
 
-function refuse(code: string): Promise<never> {
-  return Promise.reject(Object.assign(new Error(code), { code }));
+function refusal(code: string): Error {
+  return Object.assign(new Error(code), { code });
 }
 
 t.test('a kernel value is set, and set again within a second of an external change', async (t) => {
@@ -97,10 +119,30 @@ t.test('a kernel value that is constantly overwritten is set less and less often
   }
   t.equal(repaired.length, 7, 'after 1, 2, 4 … and 64 times the first interval');
   await clock.advance(140_000);
-  const { reads } = file;
-  await clock.advance(60_000);
   t.equal(file.content, '30');
-  t.ok(file.reads - reads >= 59, 'once it is left alone it is looked at every second again');
+  file.content = '7';
+  await clock.advance(1000);
+  t.equal(file.content, '30', 'once it was left alone it is set within a second again');
+});
+
+t.test('kernel values that are as they should be are not read again', async (t) => {
+  const { values, clock, file, watched } = setup('60');
+  await values.apply();
+  t.same(watched, [[{ path: PATH, text: '30' }]], 'what was written counts as seen');
+  const { reads } = file;
+  await clock.advance(600_000);
+  t.equal(file.reads, reads);
+});
+
+t.test('what the kernel refuses is tried again every nine seconds while no file changes', async (t) => {
+  const { values, clock, file, problems, watched } = setup('60');
+  file.readOnly = true;
+  await values.apply();
+  t.same(watched, [[{ path: PATH, text: '60' }]]);
+  const { reads } = file;
+  await clock.advance(90_000);
+  t.equal(file.reads - reads, 10);
+  t.equal(problems().length, 1);
 });
 
 t.test('kernel values have at most one timer, and none after the stop', async (t) => {
@@ -171,7 +213,7 @@ t.test('without a kernel value to look at, no timer runs', async (t) => {
   t.equal(clock.waiting, 1);
   file.readOnly = true;
   await wish(null);
-  t.equal(clock.waiting, 1, 'the former value is still to be restored');
+  t.equal(clock.waiting, 2, 'the former value is still to be restored: a watch, and the next attempt');
   file.readOnly = false;
   await clock.advance(1000);
   t.equal(file.content, '60');

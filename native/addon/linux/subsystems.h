@@ -16,6 +16,7 @@ Napi::Object ipset_functions(Napi::Env env);
 Napi::Object route_functions(Napi::Env env);
 Napi::Object memory_functions(Napi::Env env);
 Napi::Object peer_functions(Napi::Env env);
+Napi::Object sysctl_functions(Napi::Env env);
 Napi::Object probe_functions(Napi::Env env);
 
 }  // namespace pointsman::addon

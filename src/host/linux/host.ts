@@ -43,7 +43,7 @@ export const LINUX_HOST: Host = {
     return written;
   },
   conntrackTimeouts: () => conntrackTimeouts(),
-  isTcpBeLiberal: () => isTcpBeLiberal(),
+  isTcpBeLiberal: () => Promise.resolve(isTcpBeLiberal()),
   setOomPriority: (score) => applyOomScoreAdj(score),
   processUsage: () => processUsage(),
   flowTableSize: () => flowTableSize(),

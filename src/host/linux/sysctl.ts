@@ -1,12 +1,15 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { messageOf } from '../../base/error-message.js';
+import { existsSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { errorCode, messageOf } from '../../base/error-message.js';
 import { isBefore, parseKernelRelease } from '../../base/kernel-release.js';
-import type { Sysctl } from '../../base/sysctl.js';
+import type { SeenFile, Sysctl } from '../../base/sysctl.js';
 import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
 
-/** Reads and writes whole small files; both reject with an error that carries `code`. */
+/** Reads and writes whole small files; errors carry `code`. */
 export interface KernelFiles {
-  read(path: string): Promise<string>;
+  /** The kernel makes the text up at once: to have another thread read it costs several times as much. */
+  read(path: string): string;
+  /** May take a while: conntrack moves all flows into a table of another size. */
   write(path: string, text: string): Promise<void>;
 }
 
@@ -69,13 +72,23 @@ export async function applyKernelValues(
 ): Promise<KernelValueReport> {
   const written: WrittenValue[] = [];
   const problems: KernelValueProblem[] = [];
+  const seen: SeenFile[] = [];
   for (const wanted of values) {
-    const outcome = await applyKernelValue(wanted, files);
-    if (outcome === 'right') continue;
-    if ('message' in outcome) problems.push(outcome);
-    else written.push(outcome);
+    const { path } = wanted;
+    let found: string | null = null;
+    try {
+      found = files.read(path).trim();
+      if (!isRight(found, wanted)) {
+        await files.write(path, `${wanted.value}`);
+        written.push({ ...wanted, found });
+        found = `${wanted.value}`;
+      }
+    } catch (error) {
+      problems.push(problemOf(wanted, found, error));
+    }
+    seen.push({ path, text: found });
   }
-  return { written, problems };
+  return { written, problems, seen };
 }
 
 /**
@@ -91,9 +104,9 @@ export const ROUTE_LOCALNET: KernelValue = {
 };
 
 /** See {@link Host.isTcpBeLiberal}. */
-export async function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): Promise<boolean> {
+export function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): boolean {
   try {
-    return (await files.read(`${SYSCTL}/nf_conntrack_tcp_be_liberal`)).trim() !== '0';
+    return files.read(`${SYSCTL}/nf_conntrack_tcp_be_liberal`).trim() !== '0';
   } catch {
     return false;
   }
@@ -108,28 +121,13 @@ export async function applyOomScoreAdj(
   return problems[0] ?? null;
 }
 
-async function applyKernelValue(
-  wanted: KernelValue,
-  files: KernelFiles,
-): Promise<'right' | WrittenValue | KernelValueProblem> {
-  let found: string | null = null;
-  try {
-    found = (await files.read(wanted.path)).trim();
-    if (isRight(found, wanted)) return 'right';
-    await files.write(wanted.path, `${wanted.value}`);
-    return { ...wanted, found };
-  } catch (error) {
-    return problemOf(wanted, found, error);
-  }
-}
-
 function isRight(found: string, wanted: KernelValue): boolean {
   if (!/^-?\d+$/.test(found)) return false;
   return wanted.match === 'equal' ? Number(found) === wanted.value : Number(found) >= wanted.value;
 }
 
 function problemOf(wanted: KernelValue, found: string | null, error: unknown): KernelValueProblem {
-  const errno = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+  const errno = errorCode(error);
   const reason = errno ?? messageOf(error);
   const failure = found === null ? `cannot be read: ${reason}` : `is ${found} and cannot be written: ${reason}`;
   const atLeast = wanted.match === 'at-least' ? 'at least ' : '';
@@ -146,23 +144,17 @@ const HOST_ROOT = '/host';
  * answers ENOENT rather than EACCES.
  */
 export const KERNEL_FILES: KernelFiles = {
-  // What the kernel makes up or takes at once: to have another thread do it costs several times as much, and what cannot be written is tried every second.
-  read: (path) =>
-    new Promise((resolve) => {
-      resolve(readFileSync(path, 'utf8'));
-    }),
-  write: (path, text) =>
-    new Promise((resolve) => {
-      try {
-        overwrite(path, text);
-      } catch (error) {
-        if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
-        overwrite(`${HOST_ROOT}${path}`, text);
-      }
-      resolve();
-    }),
+  read: (path) => readFileSync(path, 'utf8'),
+  async write(path, text) {
+    try {
+      await overwrite(path, text);
+    } catch (error) {
+      if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
+      await overwrite(`${HOST_ROOT}${path}`, text);
+    }
+  },
 };
 
-function overwrite(path: string, text: string): void {
-  writeFileSync(path, text, { flag: 'r+' });
+function overwrite(path: string, text: string): Promise<void> {
+  return writeFile(path, text, { flag: 'r+' });
 }

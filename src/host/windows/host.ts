@@ -15,7 +15,7 @@ export const WINDOWS_HOST: Host = {
   interfaceMac,
   interfaceNames: () => Promise.resolve(Object.keys(networkInterfaces())),
   kernelValues: () => [],
-  applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),
+  applyKernelValues: () => Promise.resolve({ written: [], problems: [], seen: [] }),
   compareKernelValues: () => Promise.resolve([]),
   conntrackTimeouts: () => BUILT_IN_TIMEOUTS,
   isTcpBeLiberal: () => Promise.resolve(false),

@@ -14,6 +14,7 @@ import type {
   MemoryAddon,
   PeerAddon,
   ProbeAddon,
+  SysctlAddon,
   NativeAddon,
   NftablesAddon,
   NftAck,
@@ -62,6 +63,8 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     limitSilence: () => true,
     silentMs: () => null,
   };
+  /** Files are the machine's, whatever the kernel. */
+  readonly sysctl: SysctlAddon = { sysctlWatch: () => () => undefined };
   readonly probe: ProbeAddon = WITHOUT_PROBES;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;

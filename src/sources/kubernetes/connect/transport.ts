@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import type { Clock } from '../../../base/clock.js';
+import { errorCode } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
 import { goPlatform } from '../../../base/platform.js';
 import { readTextWithin } from '../../../base/read-text.js';
@@ -377,8 +378,7 @@ class HttpConnection implements ApiConnection {
 
   private describe(error: Error): Error {
     if (error instanceof ApiError || error.name === 'AbortError') return error;
-    const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-    const kind = /^(ERR_SSL|EPROTO)/.test(code) ? 'tls' : 'broken';
+    const kind = /^(ERR_SSL|EPROTO)/.test(errorCode(error) ?? '') ? 'tls' : 'broken';
     return new ApiError(
       kind,
       `${printHostPort(hostOf(this.access.server), this.destination(null).port)}: ${describe(error)}`,
