@@ -140,16 +140,23 @@ t.test('stack traces name source lines', (t) => {
 t.test('each command loads only the modules that it needs', (t) => {
   const report = join(folder, 'report.cjs');
   writeFileSync(report, "process.on('exit', () => console.error(process.moduleLoadList.join()));\n");
-  const { stderr } = spawnSync(process.execPath, ['-r', report, PROGRAM, '--version'], {
-    encoding: 'utf8',
-  });
-  const loaded = new Set(stderr.trim().split(','));
-  t.ok(loaded.has('NativeModule vm'));
+  const loaded = (...argv: readonly string[]): ReadonlySet<string> => {
+    const { stderr } = spawnSync(process.execPath, ['-r', report, PROGRAM, ...argv], { encoding: 'utf8' });
+    return new Set(stderr.trim().split('\n').at(-1)?.split(','));
+  };
+  const version = loaded('--version');
+  t.ok(version.has('NativeModule vm'));
+  const large = ['child_process', 'crypto', 'http', 'http2', 'https', 'tls', 'worker_threads', 'zlib'];
   t.same(
-    ['child_process', 'crypto', 'http', 'http2', 'https', 'tls', 'worker_threads', 'zlib'].filter((name) =>
-      loaded.has(`NativeModule ${name}`),
-    ),
+    large.filter((name) => version.has(`NativeModule ${name}`)),
     [],
+  );
+  const plan = loaded('plan', '--manifests', join(process.cwd(), 'demo', 'manifests'));
+  t.ok(plan.has('NativeModule worker_threads') || plan.has('NativeModule fs/promises'));
+  t.same(
+    ['http2', 'https', 'tls'].filter((name) => plan.has(`NativeModule ${name}`)),
+    [],
+    'manifests in files need no TLS',
   );
   t.end();
 });

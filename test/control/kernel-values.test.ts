@@ -134,7 +134,7 @@ t.test('kernel values that are as they should be are not read again', async (t) 
   t.equal(file.reads, reads);
 });
 
-t.test('what the kernel refuses is tried again every nine seconds while no file changes', async (t) => {
+t.test('a sysctl that the kernel refuses is tried again every nine seconds', async (t) => {
   const { values, clock, file, problems, watched } = setup('60');
   file.readOnly = true;
   await values.apply();

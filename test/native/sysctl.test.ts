@@ -10,7 +10,7 @@ import { eventually } from '../support/lab/lab.js';
 const { sysctl } = loadAddon();
 const PERIOD_MS = 5;
 
-t.test('a changed file calls back once, and not for what was seen', async (t) => {
+t.test('sysctlWatch() calls back once, for a changed file', async (t) => {
   const path = join(t.testdir({ value: '60\n' }), 'value');
   let calls = 0;
   const stop = sysctl.sysctlWatch([{ path, text: '60' }], PERIOD_MS, () => calls++);
@@ -25,7 +25,7 @@ t.test('a changed file calls back once, and not for what was seen', async (t) =>
   stop();
 });
 
-t.test('a file that goes calls back, and one that cannot be read does when it can', async (t) => {
+t.test('sysctlWatch() calls back when a file is deleted, and when one appears', async (t) => {
   const path = join(t.testdir({ value: '60\n' }), 'value');
   const changed = async (text: string | null, change: () => void): Promise<void> => {
     let called = false;
@@ -44,7 +44,7 @@ t.test('a file that goes calls back, and one that cannot be read does when it ca
   t.pass('both did');
 });
 
-t.test('a stopped watch calls no more, and none outlives its thread', async (t) => {
+t.test('sysctlWatch() ends when it is stopped, and with its worker thread', async (t) => {
   const path = join(t.testdir({ value: '60\n' }), 'value');
   sysctl.sysctlWatch([{ path, text: '7' }], 60_000, () => t.fail('was called'))();
   const load = new URL('../../src/native/load.js', import.meta.url).href;
@@ -55,7 +55,7 @@ t.test('a stopped watch calls no more, and none outlives its thread', async (t) 
   t.same(await once(worker, 'exit'), [0]);
 });
 
-t.test('a watch of files that are none is an error that names what is wrong', (t) => {
+t.test('sysctlWatch() with wrong arguments is an error that names them', (t) => {
   const call = (...args: readonly unknown[]): unknown =>
     Reflect.apply(Reflect.get(sysctl, 'sysctlWatch') as () => unknown, undefined, args);
   const nothing = (): void => undefined;

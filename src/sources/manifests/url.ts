@@ -4,10 +4,10 @@ import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { isUnsynced, readContent, withLastGood } from './content.js';
-import { httpGet, type HttpAnswer } from './http-get.js';
+import type { HttpAnswer } from './http-get.js';
 import { Pacer } from './pacer.js';
 import type { ManifestLocation, Dependencies } from './source.js';
-import { readAccess, type RequestHeaders } from './url-access.js';
+import type { RequestHeaders } from './url-access.js';
 
 /** Manifests at a URL, asked for again and again. Only a whole, readable body changes anything. */
 export class UrlLocation implements ManifestLocation {
@@ -56,6 +56,8 @@ export class UrlLocation implements ManifestLocation {
     }, urlTimeoutMs);
     try {
       const signal = AbortSignal.any([this.stopped.signal, timeout.signal]);
+      // With TLS, Node reads all certificates that come with it: 2 MB that manifests in files do without.
+      const [{ httpGet }, { readAccess }] = await Promise.all([import('./http-get.js'), import('./url-access.js')]);
       const access = readAccess(this.source);
       const headers = [...access.headers, ...this.conditions()];
       return await httpGet(new URL(this.source.url), { ...access, headers }, signal);
