@@ -1,3 +1,4 @@
+import { CHAIN } from '../../../src/dataplane/ipvs/names.js';
 import type { SeededRandom } from '../random.js';
 import type { Lab } from '../lab/lab.js';
 import { configuredMode, type LabMode } from '../lab/mode.js';
@@ -30,7 +31,11 @@ async function ofNft(lab: Lab, random: SeededRandom): Promise<Deed> {
   ]);
 }
 
-const GONE = { nat: 'KUBE-SVC-AAAAAAAAAAAAAAAA', filter: 'KUBE-SERVICES-9' } as const;
+/** Chains of the mode's own. Those of another mode go when a process starts, not while it runs. */
+const GONE = {
+  iptables: { nat: 'KUBE-SVC-AAAAAAAAAAAAAAAA', filter: 'KUBE-SERVICES-9' },
+  ipvs: { nat: CHAIN.loadBalancer, filter: CHAIN.sourceRanges },
+} as const;
 
 async function ofPrograms(lab: Lab, mode: string, flavor: 'nft' | 'legacy', random: SeededRandom): Promise<Deed> {
   const table = random.pick(['nat', 'filter'] as const);
@@ -45,7 +50,7 @@ async function ofPrograms(lab: Lab, mode: string, flavor: 'nft' | 'legacy', rand
     iptables('-F', chain),
     iptables('-D', chain, '1'),
     iptables('-I', chain, '-j', 'RETURN'),
-    iptables('-N', GONE[table]),
+    iptables('-N', (mode === 'ipvs' ? GONE.ipvs : GONE.iptables)[table]),
   ];
   if (mode !== 'ipvs') return random.pick(deeds);
   const sets = [...(await lab.run('node', ['ipset', 'list', '-n'])).stdout.matchAll(/^KUBE-\S+$/gm)];
