@@ -58,3 +58,14 @@ t.test('Every page of docs is in its index, the pages of the runbook apart', (t)
   }
   t.end();
 });
+
+t.test('The walks through the code name files that exist', (t) => {
+  const text = readFileSync(projectFile('docs/develop/walks.md'), 'utf8');
+  const named = [...text.matchAll(/`((?:src|packages|native|docs)\/[^`\s:]*)/g)].map(([, path = '']) => path);
+  t.ok(named.length > 30, `${named.length} paths`);
+  t.same(
+    named.filter((path) => !existsSync(projectFile(path))),
+    [],
+  );
+  t.end();
+});
