@@ -65,6 +65,10 @@ t.test('loopback is never open to the network, and serves node ports once rules 
         );
   };
   await isolated();
+  await lab.sysctl('node', ROUTE, '0');
+  await eventually('node ports on loopback after an external change', async () => (await isServed()) || null);
+  t.equal(await routed(), '1', 'set again');
+  t.match(proxy.log, /repaired an external change of a sysctl.*route_localnet/);
 
   const { pid } = proxy;
   const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;
