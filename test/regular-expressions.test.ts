@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import ts from 'typescript';
+import { usually } from './support/extent.js';
 
 interface Found {
   readonly at: string;
@@ -43,7 +44,7 @@ function piecesOf({ source }: RegExp): readonly string[] {
   const escape = source.includes('\\\\') ? ['\\'] : [];
   const words = bare.match(/[\w '"-]{3,}/g) ?? [];
   const characters = Array.from(bare).filter((character) => !words.some((word) => word.includes(character)));
-  return [...new Set(['a', '0', ' ', '\n', ...escape, ...words, ...characters])].slice(0, 14);
+  return [...new Set(['a', '0', ' ', '\n', ...escape, ...words, ...characters])].slice(0, usually(7, 14));
 }
 
 const LENGTH = 4000;

@@ -21,9 +21,9 @@ for (const [place, mode] of SCENARIO_MODES.entries()) {
       const texts = { text: readFileSync(join(folder, file), 'utf8'), usual };
       const story = await parseStory(file, texts, mode, SCENARIO_MODES);
       const [asWritten, ...others] = variants(story);
-      // Another way for every second one, not the same in all modes, so that every way is gone by some.
+      // Another way for every fourth one, not the same in all modes, so that every way is gone by some.
       const turn = index + place;
-      const chosen = turn % 2 === 0 ? [asWritten, others[(turn / 2) % others.length]] : [asWritten];
+      const chosen = turn % 4 === 0 ? [asWritten, others[(turn / 4) % others.length]] : [asWritten];
       for (const variant of usually(chosen, [asWritten, ...others])) {
         if (variant === undefined) continue;
         const findings = await variant.run(story, mode);

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Config, ManifestsSource } from '../../src/config/config.js';
-import { rounds } from '../support/extent.js';
+import { rounds, usually } from '../support/extent.js';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded } from './load-from.js';
 
 const path = (text: string): ManifestsSource => ({ type: 'path', path: text, name: text });
@@ -350,9 +350,11 @@ t.test('garbage in the configuration file gives a ConfigError, nothing else', (t
   const lines = KUBEADM.split('\n');
   const texts = lines.flatMap((line, index) =>
     line.includes(': ')
-      ? values.map((value) =>
-          [...lines.slice(0, index), line.replace(/: .*/, `: ${value}`), ...lines.slice(index + 1)].join('\n'),
-        )
+      ? values
+          .filter((_, at) => (at + index) % usually(3, 1) === 0)
+          .map((value) =>
+            [...lines.slice(0, index), line.replace(/: .*/, `: ${value}`), ...lines.slice(index + 1)].join('\n'),
+          )
       : [],
   );
   for (let round = 0; round < rounds(1000); round++) {

@@ -9,6 +9,7 @@ import { Interner } from '../../src/sources/translate/intern.js';
 import { translateService } from '../../src/sources/translate/service.js';
 import type { RowRef, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
+import { usually } from '../support/extent.js';
 import { serviceObject } from '../support/api-objects.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -16,7 +17,7 @@ import { RecordingLog } from '../support/recording-log.js';
 import { slice } from '../support/rows.js';
 
 /** So many Services of each kind come and go in a round. */
-const SERVICES = 2000;
+const SERVICES = usually(500, 2000);
 const KINDS = [
   {},
   { sessionAffinity: 'ClientIP' },

@@ -16,6 +16,7 @@ import t from 'tap';
 import { FileLocation } from '../../src/sources/manifests/files.js';
 import { PollTimer } from '../../src/sources/manifests/poll-timer.js';
 import { DEFAULT_TIMING } from '../../src/sources/manifests/timing.js';
+import { usually } from '../support/extent.js';
 import { CountingWriter, ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -358,9 +359,12 @@ t.test('after stop() no manifest is read or applied', async (t) => {
   t.equal(rig.services(), 'a:80');
 });
 
-t.test('5,000 files load in one commit while the event loop goes on', async (t) => {
+const FILES = usually(1000, 5000);
+
+t.test('thousands of files load in one commit while the event loop goes on', async (t) => {
   const directory = scratchDirectory(t);
-  for (let index = 0; index < 5000; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
+  for (let index = 0; index < FILES; index++)
+    writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
   // In CPU time: a core that is another's holds the loop up as well.
   let longest = 0;
   let last = process.cpuUsage();
@@ -378,6 +382,6 @@ t.test('5,000 files load in one commit while the event loop goes on', async (t) 
   t.comment(`loaded in ${Math.round(performance.now() - began)} ms, longest block ${Math.round(longest)} ms`);
   clearInterval(ticker);
   t.equal(rig.writer.commits.length, 1);
-  t.equal([...rig.writer.store.snapshot.services()].length, 5000);
+  t.equal([...rig.writer.store.snapshot.services()].length, FILES);
   t.ok(longest < 1000, `the loop was blocked for ${Math.round(longest)} ms`);
 });

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
+import { usually } from '../../support/extent.js';
 import { SeededRandom } from '../../support/random.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -285,7 +286,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
   });
 
   t.test(`${flavor}: in a random history all Services but the refused ones are right after each sync`, async (t) => {
-    for (const seed of [1, 2, 3]) {
+    for (const seed of usually([1], [1, 2, 3])) {
       const random = new SeededRandom(seed);
       const rig = new Rig(undefined, 'IPv4', {}, flavor);
       rig.commit(NODE_ROWS);

@@ -1,10 +1,10 @@
 // How many rules of dispatch chains the first packet of a connection walks, counted exactly, and what another Service's frontends add to that.
 import t from 'tap';
+import { inFull, usually } from '../../support/extent.js';
 import { crowdAround } from '../../support/crowded-addresses.js';
 import { jumpTarget } from '../../support/fake-iptables/rule-text.js';
 import { service, slice } from '../../support/rows.js';
 import { MOST_WALKED, walk } from '../../support/rules-walked.js';
-import type { Family } from '../../../src/base/ip.js';
 import type { Row } from '../../../src/state/rows.js';
 import { cluster } from './cluster.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -57,7 +57,7 @@ t.test('of 1,000 frontends with the last byte of a Service, its connections walk
   t.equal(beside, 13, 'those of another last byte cost nothing');
 });
 
-t.test('1,000 ports on one address cost the connections of others one rule', async (t) => {
+t.test('1,000 ports on one address cost the connections of others one rule', inFull, async (t) => {
   const [before, after] = await withOther(other(['203.0.113.10'], 1000));
   t.same([before, after], [13, 14]);
 });
@@ -77,24 +77,28 @@ t.test('addresses chosen against one IPv4 address add 16 jumps for each nibble',
   t.ok(most > 100);
 });
 
-t.test('addresses chosen against an IPv6 Service leave its connections a bounded number of rules', async (t) => {
-  const victim = 'fd00:96::a';
-  const rig = new Rig(undefined, 'IPv6');
-  const crowd = crowdAround(victim, 8);
-  // They differ from the Service's address beyond all nibbles that divide.
-  const beyond = Array.from({ length: 1000 }, (_, index) => `2001:${(index + 1).toString(16)}::a`);
-  rig.commit([
-    ...NODE_ROWS,
-    service('web', { clusterIPs: [victim] }),
-    slice('web', [{ address: 'fd00::2' }]),
-    service('other', { clusterIPs: ['fd00:96::c8'], externalIPs: [...crowd, ...beyond] }),
-    slice('other', [{ address: 'fd00::1' }]),
-  ]);
-  await rig.sync();
-  t.same(await rig.difference(), []);
-  const rules = toVictim(rig, victim);
-  t.ok(rules <= MOST_WALKED, `${rules} rules`);
-});
+t.test(
+  'addresses chosen against an IPv6 Service leave its connections a bounded number of rules',
+  inFull,
+  async (t) => {
+    const victim = 'fd00:96::a';
+    const rig = new Rig(undefined, 'IPv6');
+    const crowd = crowdAround(victim, 8);
+    // They differ from the Service's address beyond all nibbles that divide.
+    const beyond = Array.from({ length: 1000 }, (_, index) => `2001:${(index + 1).toString(16)}::a`);
+    rig.commit([
+      ...NODE_ROWS,
+      service('web', { clusterIPs: [victim] }),
+      slice('web', [{ address: 'fd00::2' }]),
+      service('other', { clusterIPs: ['fd00:96::c8'], externalIPs: [...crowd, ...beyond] }),
+      slice('other', [{ address: 'fd00::1' }]),
+    ]);
+    await rig.sync();
+    t.same(await rig.difference(), []);
+    const rules = toVictim(rig, victim);
+    t.ok(rules <= MOST_WALKED, `${rules} rules`);
+  },
+);
 
 /** Jumps from a chain on to the end of the longest way. */
 function depthOf(rig: Rig, chain: string): number {
@@ -103,7 +107,7 @@ function depthOf(rig: Rig, chain: string): number {
 }
 
 t.test("dispatch chains nest less deep than the kernel's limit of 15 jumps", async (t) => {
-  for (const family of ['IPv4', 'IPv6'] as const satisfies readonly Family[]) {
+  for (const family of usually(['IPv4'] as const, ['IPv4', 'IPv6'] as const)) {
     const rig = new Rig(undefined, family);
     const victim = family === 'IPv4' ? '203.0.113.10' : '2001:db8::a';
     const endpoints = Array.from({ length: 100 }, (_, index) => ({

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { inFull } from '../../support/extent.js';
+import { inFull, usually } from '../../support/extent.js';
 import type { IpvsConfig } from '../../../src/config/config.js';
 import { renderTables } from '../../../src/dataplane/ipvs/render.js';
 import { loadAddon } from '../../../src/native/load.js';
@@ -419,7 +419,7 @@ t.test('after any call fails, or the process ends at it, the next sync completes
     endpoints(2, ['10.2.0.1']),
   ];
   let calls = 0;
-  for (const fault of ['refuse', 'lose-ack', 'refuse-one'] as const) {
+  for (const fault of usually(['refuse-one'] as const, ['refuse', 'lose-ack', 'refuse-one'] as const)) {
     for (const restarts of [false, true]) {
       for (let place = 0; ; place++) {
         const rig = new Rig();
@@ -448,7 +448,7 @@ t.test('after any call fails, or the process ends at it, the next sync completes
       }
     }
   }
-  t.ok(calls > 60, `${calls} calls failed`);
+  t.ok(calls > usually(20, 60), `${calls} calls failed`);
 });
 
 t.test('while sources are unsynced, rules that the plan lacks stay', async (t) => {

@@ -3,6 +3,7 @@ import { JSON_CODEC } from '../../../src/sources/kubernetes/codec/json.js';
 import { PROTOBUF_CODEC } from '../../../src/sources/kubernetes/codec/protobuf.js';
 import type { RowKind } from '../../../src/state/rows.js';
 import { POD, READY, SERVING, TERMINATING } from '../../../src/state/rows.js';
+import { usually } from '../../support/extent.js';
 import { fixture } from '../../support/api-server/fixtures.js';
 import { decodeList, decodeWatch } from './decoded.js';
 
@@ -134,14 +135,13 @@ t.test('decoding does not depend on how the bytes are split', (t) => {
     const wholeWatch = decodeWatch(codec, 'EndpointSlice', watch);
     const everywhere = (bytes: Buffer): readonly number[] =>
       Array.from({ length: bytes.length - 1 }, (_, at) => at + 1);
+    const some = (bytes: Buffer): readonly number[] => everywhere(bytes).filter((cut) => cut % usually(11, 1) === 0);
     t.strictSame(decodeList(codec, 'Service', list, everywhere(list)), wholeList, `${suffix} list byte by byte`);
     t.strictSame(decodeWatch(codec, 'EndpointSlice', watch, everywhere(watch)), wholeWatch, `${suffix} watch`);
     const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
-    const badList = everywhere(list).filter((cut) => !same(decodeList(codec, 'Service', list, [cut]), wholeList));
+    const badList = some(list).filter((cut) => !same(decodeList(codec, 'Service', list, [cut]), wholeList));
     t.same(badList, [], `${suffix} list cut once, at each place`);
-    const badWatch = everywhere(watch).filter(
-      (cut) => !same(decodeWatch(codec, 'EndpointSlice', watch, [cut]), wholeWatch),
-    );
+    const badWatch = some(watch).filter((cut) => !same(decodeWatch(codec, 'EndpointSlice', watch, [cut]), wholeWatch));
     t.same(badWatch, [], `${suffix} watch cut once, at each place`);
   }
   t.end();
