@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import t from 'tap';
 import { KUBEADM } from '../config/load-from.js';
+import { inFull } from '../support/extent.js';
 import type { ApiObject } from '../support/api-objects.js';
 import { KUBEADM_DAEMON_SET } from '../support/deploy/kubeadm.js';
 import { Kubelet, type Container } from '../support/deploy/kubelet.js';
@@ -177,27 +178,31 @@ t.test('the DaemonSet of deploy/base runs on a node: init container, probes, Ser
   await checkService(t, lab, 'after changes of the ConfigMap');
 });
 
-t.test("the DaemonSet of deploy/overlays/kubeadm runs, and kubeadm's own with only the image changed", async (t) => {
-  const daemonSet = merge(KUBEADM_DAEMON_SET, daemonSetOf(build(projectFile('deploy/overlays/kubeadm'))));
-  const configMap = configMapOf([merge(CONFIG_MAP, { data: { 'config.conf': KUBEADM } })]);
-  const world = await nodeFor(t, daemonSet, configMap);
-  const { lab, plane, container } = world;
-  const probes = probesOf(container);
-  const running = await ready(t, world, probes);
-  await checkService(t, lab, 'by the overlay');
-  const localnet = (): Promise<string> => lab.sysctl('node', 'net/ipv4/conf/all/route_localnet');
-  await eventually('node ports on loopback', async () => (await localnet()) === '1' || null, TIMEOUT_MS);
-  await checkRights(t, plane);
-  process.kill(running.pid(), 'SIGTERM');
-  await eventually('the end', () => Promise.resolve(running.process.exitCode), TIMEOUT_MS);
-  t.equal(running.process.exitCode, 0);
-  await checkService(t, lab, 'without a process');
+t.test(
+  "the DaemonSet of deploy/overlays/kubeadm runs, and kubeadm's own with only the image changed",
+  inFull,
+  async (t) => {
+    const daemonSet = merge(KUBEADM_DAEMON_SET, daemonSetOf(build(projectFile('deploy/overlays/kubeadm'))));
+    const configMap = configMapOf([merge(CONFIG_MAP, { data: { 'config.conf': KUBEADM } })]);
+    const world = await nodeFor(t, daemonSet, configMap);
+    const { lab, plane, container } = world;
+    const probes = probesOf(container);
+    const running = await ready(t, world, probes);
+    await checkService(t, lab, 'by the overlay');
+    const localnet = (): Promise<string> => lab.sysctl('node', 'net/ipv4/conf/all/route_localnet');
+    await eventually('node ports on loopback', async () => (await localnet()) === '1' || null, TIMEOUT_MS);
+    await checkRights(t, plane);
+    process.kill(running.pid(), 'SIGTERM');
+    await eventually('the end', () => Promise.resolve(running.process.exitCode), TIMEOUT_MS);
+    t.equal(running.process.exitCode, 0);
+    await checkService(t, lab, 'without a process');
 
-  // What kubectl set image leaves: kubeadm's DaemonSet, which has no probes.
-  const pod = podSpec(KUBEADM_DAEMON_SET);
-  const [kubeadms = {}] = items(pod['containers']);
-  const imageAlone = { ...world, pod, container: { ...kubeadms, ports: container['ports'] } };
-  await ready(t, imageAlone, probes);
-  await checkService(t, lab, 'by the image alone');
-  await checkRights(t, plane);
-});
+    // What kubectl set image leaves: kubeadm's DaemonSet, which has no probes.
+    const pod = podSpec(KUBEADM_DAEMON_SET);
+    const [kubeadms = {}] = items(pod['containers']);
+    const imageAlone = { ...world, pod, container: { ...kubeadms, ports: container['ports'] } };
+    await ready(t, imageAlone, probes);
+    await checkService(t, lab, 'by the image alone');
+    await checkRights(t, plane);
+  },
+);

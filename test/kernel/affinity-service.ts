@@ -1,5 +1,5 @@
 import type { Protocol } from '../../src/base/protocol.js';
-import { underEmulation } from '../support/extent.js';
+import { underEmulation, usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience, type Traffic } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -49,7 +49,7 @@ export function enough(drawn: number, inTurn = 3): number {
 }
 
 /** The one endpoint that answers all of these requests. */
-export async function theOne(lab: Lab, traffic: Traffic, count = enough(20)): Promise<string> {
+export async function theOne(lab: Lab, traffic: Traffic, count = enough(usually(10, 20))): Promise<string> {
   const names = await answeringNames(lab, { timeoutMs: patience(3000), ...traffic }, count);
   return names.join('+');
 }

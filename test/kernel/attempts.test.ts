@@ -1,6 +1,7 @@
 // What the kernel counts of connection attempts to endpoints: docs/telemetry.md.
 // needs: nft, conntrack
 import t from 'tap';
+import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { labMode, MODE_VARIABLE, type LabMode } from '../support/lab/mode.js';
 import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
@@ -9,7 +10,8 @@ import { ADDRESSES } from '../support/lab/topology.js';
 import { parseExposition } from '../support/exposition.js';
 import { silence } from './silence.js';
 
-const MODES: readonly LabMode[] = process.env[MODE_VARIABLE] === undefined ? ['nftables', 'iptables-nft'] : [labMode()];
+const MODES: readonly LabMode[] =
+  process.env[MODE_VARIABLE] === undefined ? usually(['nftables'], ['nftables', 'iptables-nft']) : [labMode()];
 const ENDPOINTS = ['remote-a', 'remote-b', 'pod-a', 'pod-b'] as const;
 /** It has no server. */
 const REFUSING = 'pod-b';

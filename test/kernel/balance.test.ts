@@ -63,7 +63,7 @@ t.test('connections follow the weights of endpoints', async (t) => {
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
   const proxy = await Proxy.start(t, lab, { objects: weighted(weights, {}) });
-  const connections = enough(1000, 6000);
+  const connections = enough(500, 6000);
   // What slots say: of 251, by largest remainders.
   const slots = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
   const exact = { 'pod-a': 1 / 16, 'pod-b': 2 / 16, 'remote-a': 5 / 16, 'remote-b': 8 / 16 };
@@ -163,7 +163,7 @@ t.test('a hashed client keeps its endpoint, also after a restart of the proxy', 
   );
 });
 
-t.test('connections spill over to zones with free capacity', async (t) => {
+t.test('connections spill over to zones with free capacity', inFull, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...PODS, 'pod-c'], [[80, 'TCP']]);
   // One endpoint in this zone, and four in others: of a third of all clients a fifth of all connections can stay.
@@ -189,7 +189,7 @@ t.test('connections spill over to zones with free capacity', async (t) => {
   );
   const self = node(NODE_NAME, { addresses: FAMILY_VIEWS.map((view) => view.address('node')), zone: 'a' });
   await Proxy.start(t, lab, { node: self, objects: [...(service === undefined ? [] : [service]), ...slices] });
-  const connections = enough(1000, 6000);
+  const connections = enough(500, 6000);
   for (const view of FAMILY_VIEWS) {
     const counts = counted(await lab.burst({ from: 'node', to: endpoint(view.clusterIP(41), 80) }, connections));
     // Zone a: 1/5 of 1/3; the others have 2/5 - 1/3 left, each as much.
@@ -276,14 +276,15 @@ for (const { counts, same, stays } of [
     },
   );
 
-t.test('an endpoint that becomes ready gets its connections gradually', async (t) => {
+t.test('an endpoint that becomes ready gets its connections gradually', inFull, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const asks = (pods: readonly Pod[]): Manifest[] => equal(pods, { 'pointsman.dev/slow-start': '20s' });
   const proxy = await Proxy.start(t, lab, { objects: asks(['pod-a', 'pod-b']) });
+  const asked = usually(100, 400);
   const newest = async (view: FamilyView): Promise<number> => {
-    const counts = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, 400));
-    return (counts.get('remote-a') ?? 0) / 400;
+    const counts = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, asked));
+    return (counts.get('remote-a') ?? 0) / asked;
   };
   const began = performance.now();
   await proxy.apply(asks(['pod-a', 'pod-b', 'remote-a']));
@@ -294,7 +295,12 @@ t.test('an endpoint that becomes ready gets its connections gradually', async (t
   for (const view of FAMILY_VIEWS)
     await eventually(
       `its whole weight in ${view.family}`,
-      async () => ((await newest(view)) > 0.24 ? true : null),
+      async () => {
+        if ((await newest(view)) > 0.24) return true;
+        // The process gives it more weight each second.
+        await new Promise((resolve) => setTimeout(resolve, usually(3000, 1000)));
+        return null;
+      },
       120_000,
     );
   t.ok(performance.now() - began > 8000, 'not at once');

@@ -108,7 +108,8 @@ for (const { title, prepare, running, transactions, steady } of usually(STORIES.
     const watch = (): Promise<readonly Watch[]> =>
       Promise.all(steady ? STEADY.map((traffic) => lab.watch(traffic, 1, 2)) : []);
     let killed = 0;
-    for (let call = 1; killed === call - 1; call++) {
+    const most = usually(2, Infinity);
+    for (let call = 1; killed === call - 1 && killed < most; call++) {
       const when = call % 2 === 0 ? 'after' : 'during';
       await prepare(lab, proxy);
       if (!running) await proxy.write(AFTER);
@@ -130,7 +131,7 @@ for (const { title, prepare, running, transactions, steady } of usually(STORIES.
       t.same(failed, [], `${when} transaction ${call}: no request to the others is lost`);
       await proxy.stop('SIGKILL');
     }
-    t.ok(killed >= transactions, `killed ${killed} times`);
+    t.ok(killed >= Math.min(most, transactions), `killed ${killed} times`);
     proxy.launch({});
     await proxy.ready();
     await checkRows(

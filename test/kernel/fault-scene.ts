@@ -13,6 +13,8 @@ export interface Scene {
 /** What goes wrong, and the one command that names it. */
 export interface Fault {
   readonly name: string;
+  /** `npm test` has another fault of its kind. */
+  readonly inFull?: true;
   /** A process of its own that is started with it; undefined: one that was well before. */
   readonly options?: ProxyOptions;
   /** Before the process starts, if it has one of its own. */

@@ -1,5 +1,6 @@
 // What load balancers and probes are told: behaviour §6.1, §6.2, and docs/differences.md.
 import t from 'tap';
+import { inFull } from '../support/extent.js';
 import { endpoint, eventually, Lab, type HttpAnswer } from '../support/lab/lab.js';
 import { node, type Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
@@ -99,7 +100,7 @@ t.test('health of a node with a family that cannot be synced, or that is not the
   });
 });
 
-t.test('a Node that is about to be removed fails /healthz', async (t) => {
+t.test('a Node that is about to be removed fails /healthz', inFull, async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab);
   const get = (path: string): Promise<HttpAnswer> => lab.http('node', HEALTHZ + path);

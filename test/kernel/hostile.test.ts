@@ -7,6 +7,7 @@ import { IS_EMULATED, OTHERS, ROWS, type Row } from '../support/hostile/rows.js'
 import { rulesByChain, rulesWalked } from '../support/hostile/rules.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { eventually, Lab, patience } from '../support/lab/lab.js';
+import type { Manifest } from '../support/lab/objects.js';
 import { answeringNames } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { MOST_WALKED } from '../support/rules-walked.js';
@@ -26,9 +27,14 @@ const MOST_BYTES = 700_000_000;
 /** A Service at the limits takes more than that; compiled code and tables that only grow take a few. */
 const MOST_KEPT_BYTES = 10_000_000;
 
+/** The same objects, so many changes one after the other; in `npm test` one. */
+function times(count: number, objects: readonly Manifest[]): readonly (readonly Manifest[])[] {
+  return Array.from({ length: usually(1, count) }, () => objects);
+}
+
 async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<void> {
   const { objects, reported, logged = reported, event, asked = [], works, flooded } = row;
-  const usual = await measure(lab, proxy, [OTHERS, OTHERS, OTHERS]);
+  const usual = await measure(lab, proxy, times(3, OTHERS));
   const logBefore = proxy.log.length;
   const rules = await rulesByChain(lab);
   const walked = await rulesWalked(lab);
@@ -39,7 +45,7 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
     await proxy.synced();
   }
   const stopFlood = flooded === undefined ? null : flood(lab, flooded);
-  const under = await measure(lab, proxy, [attack, attack, attack]);
+  const under = await measure(lab, proxy, times(3, attack));
   t.comment(`under: ${JSON.stringify(under)}`);
   // Large changes of others follow in syncs of their own.
   const isDone = async () => ((await proxy.status()).pendingMs === null ? true : null);
@@ -88,7 +94,7 @@ async function check(t: Test, { lab, plane, proxy }: World, row: Row): Promise<v
     const find = async () => (await plane.state()).events.find(isIt) ?? null;
     t.ok(await eventually(`event ${reason} of ${name}`, find, 60_000));
   }
-  const after = await measure(lab, proxy, [OTHERS, OTHERS]);
+  const after = await measure(lab, proxy, times(2, OTHERS));
   t.ok(await eventually('nothing of it is left to do', isDone, 240_000));
   t.comment(JSON.stringify({ usual, under, after }));
   for (const [when, { health, change }] of Object.entries({ under, after })) {

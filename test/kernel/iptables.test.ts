@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { projectFile } from '../support/lab/agent.js';
 import { endpoint, eventually, Lab, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
@@ -129,7 +129,7 @@ for (const [mode, programs] of MODES) {
       await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'ACCEPT']);
     });
 
-    await t.test('the mode changes to nftables and back', async (t) => {
+    await t.test('the mode changes to nftables and back', inFull, async (t) => {
       const watches = await watchAll(lab);
       for (const next of ['nftables', mode] as const) {
         await proxy.stop('SIGTERM');
@@ -286,7 +286,7 @@ const INSTALLED = extensions();
 for (const [mode] of MODES) {
   t.test(
     `${mode}: Services with refused affinity rules do not block others, and are retried`,
-    { skip: INSTALLED === null ? 'needs installed programs, whose extensions it takes away' : false },
+    { skip: INSTALLED === null ? 'needs installed programs, whose extensions it takes away' : false, ...inFull },
     async (t) => {
       const lab = await Lab.start(t);
       await lab.serveAll(PODS, [[80, 'TCP']]);

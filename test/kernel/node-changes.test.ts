@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import t from 'tap';
+import { inFull } from '../support/extent.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, eventually, Lab, type HttpAnswer } from '../support/lab/lab.js';
 import { node, type Manifest, type NodeOptions } from '../support/lab/objects.js';
@@ -150,7 +151,7 @@ t.test('ST-14, ST-21, WA-13: changed addresses and zone of the Node and its inte
   await proxy.consistent();
 });
 
-t.test('ST-20: bindAddress replaces the Node’s address of its family', async (t) => {
+t.test('ST-20: bindAddress replaces the Node’s address of its family', inFull, async (t) => {
   const config = { nodePortAddresses: ['primary'], bindAddress: ADDRESSES.alternate.IPv4 };
   const { lab, proxy } = await prepared(t, config, OWN);
   await proxy.restart();

@@ -2,7 +2,7 @@
 // needs: nft, conntrack
 import type { Test } from 'tap';
 import t from 'tap';
-import { usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { Lab, endpoint, eventually, patience, type TCPConnection } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
@@ -218,7 +218,7 @@ t.test('connections to an address are reset if another pod takes it over later, 
   await goOn(t, later, 'the new pod');
 });
 
-t.test('a process killed between removal and resets: the next one resets', async (t) => {
+t.test('a process killed between removal and resets: the next one resets', inFull, async (t) => {
   const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
   const all = await clients(lab, ['remote-a', 'remote-b']);
   await silence(lab, 'remote-b');
@@ -251,7 +251,7 @@ t.test('a process killed between removal and resets: the next one resets', async
   );
 });
 
-t.test('connections are reset with strict conntrack and reverse path filtering', async (t) => {
+t.test('connections are reset with strict conntrack and reverse path filtering', inFull, async (t) => {
   const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
   await lab.sysctl('node', 'net/netfilter/nf_conntrack_tcp_loose', '0');
   for (const key of ['all', 'default', 'eth0', 'veth-a', 'veth-b', 'cbr0', 'lo'])

@@ -2,6 +2,7 @@
 // needs: nft
 import t, { type Test } from 'tap';
 import type { SelftestRow } from '../../src/cli/print-selftest.js';
+import { inFull } from '../support/extent.js';
 import { eventually, type CommandResult } from '../support/lab/lab.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { labMode } from '../support/lab/mode.js';
@@ -122,7 +123,7 @@ t.test('selftest passes with its own Service, and leaves nothing', async (t) => 
   });
 });
 
-t.test('selftest tests Services of the cluster', async (t) => {
+t.test('selftest tests Services of the cluster', inFull, async (t) => {
   const at = await scene(t);
   const before = await traces(at);
   const rows = await rowsOf(at, 'web', 'default/dead', 'empty', FEW_SECONDS);
@@ -157,50 +158,54 @@ t.test('selftest tests Services of the cluster', async (t) => {
 /** What no mode makes different, and takes minutes where processes are slow to start. */
 const ofNoMode = IS_IPVS ? { skip: 'selftest.test has it: it is the same in each mode' } : {};
 
-t.test("with a container's privileges selftest tries what it can, and reports the rest", ofNoMode, async (t) => {
-  const at = await scene(t);
-  const before = await traces(at);
-  const runBound = (...words: readonly string[]): Promise<CommandResult> =>
-    at.lab.run('node', [
-      ...AS_CONTAINER,
-      ...['node', PROGRAM, 'selftest', SECONDS, ...words, '--status-socket', at.proxy.statusSocket],
-    ]);
-  const own = await runBound('-o', 'json');
-  t.equal(own.stderr, '');
-  t.equal(own.status, 0);
-  const ownRows = JSON.parse(own.stdout) as readonly SelftestRow[];
-  t.same(
-    ownRows
-      .filter(({ result }) => result === 'passed')
-      .map(({ what, from, protocol, source }) => [what, from, protocol, source === null])
-      .sort(),
-    ['cluster IP', 'endpoint', 'load balancer address'].flatMap((what) =>
-      ['TCP', 'TCP', 'UDP', 'UDP'].map((protocol) => [what, 'node', protocol, false]),
-    ),
-    'a Service of its own whose endpoint is this node',
-  );
-  t.same(
-    ownRows
-      .filter(({ result }) => result !== 'passed')
-      .map(({ what, result, text }) => [what, result, /it takes CAP_SYS_ADMIN, as in a privileged pod$/.test(text)]),
-    [
-      ['packets of a client outside this node', 'skipped', true],
-      ['packets to an endpoint outside this node', 'skipped', true],
-      ['node ports of the test Service', 'skipped', false],
-    ],
-  );
-  await nothingIsLeft(t, at, before);
-  const named = await runBound('web', '-o', 'json');
-  t.equal(named.status, 0);
-  const rows = JSON.parse(named.stdout) as readonly SelftestRow[];
-  const tried = rows.filter(({ result }) => result === 'passed');
-  t.ok(tried.length > 0 && tried.every(({ from }) => from === 'node'), 'a Service that is named: from the node');
-  t.match(
-    rows.find(({ what }) => what === 'packets of a client outside this node'),
-    { result: 'skipped', text: /it takes CAP_SYS_ADMIN/ },
-    'and it is said what was not tried',
-  );
-});
+t.test(
+  "with a container's privileges selftest tries what it can, and reports the rest",
+  { ...ofNoMode, ...inFull },
+  async (t) => {
+    const at = await scene(t);
+    const before = await traces(at);
+    const runBound = (...words: readonly string[]): Promise<CommandResult> =>
+      at.lab.run('node', [
+        ...AS_CONTAINER,
+        ...['node', PROGRAM, 'selftest', SECONDS, ...words, '--status-socket', at.proxy.statusSocket],
+      ]);
+    const own = await runBound('-o', 'json');
+    t.equal(own.stderr, '');
+    t.equal(own.status, 0);
+    const ownRows = JSON.parse(own.stdout) as readonly SelftestRow[];
+    t.same(
+      ownRows
+        .filter(({ result }) => result === 'passed')
+        .map(({ what, from, protocol, source }) => [what, from, protocol, source === null])
+        .sort(),
+      ['cluster IP', 'endpoint', 'load balancer address'].flatMap((what) =>
+        ['TCP', 'TCP', 'UDP', 'UDP'].map((protocol) => [what, 'node', protocol, false]),
+      ),
+      'a Service of its own whose endpoint is this node',
+    );
+    t.same(
+      ownRows
+        .filter(({ result }) => result !== 'passed')
+        .map(({ what, result, text }) => [what, result, /it takes CAP_SYS_ADMIN, as in a privileged pod$/.test(text)]),
+      [
+        ['packets of a client outside this node', 'skipped', true],
+        ['packets to an endpoint outside this node', 'skipped', true],
+        ['node ports of the test Service', 'skipped', false],
+      ],
+    );
+    await nothingIsLeft(t, at, before);
+    const named = await runBound('web', '-o', 'json');
+    t.equal(named.status, 0);
+    const rows = JSON.parse(named.stdout) as readonly SelftestRow[];
+    const tried = rows.filter(({ result }) => result === 'passed');
+    t.ok(tried.length > 0 && tried.every(({ from }) => from === 'node'), 'a Service that is named: from the node');
+    t.match(
+      rows.find(({ what }) => what === 'packets of a client outside this node'),
+      { result: 'skipped', text: /it takes CAP_SYS_ADMIN/ },
+      'and it is said what was not tried',
+    );
+  },
+);
 
 t.test('the process serves a test only endpoints on this node', ofNoMode, async (t) => {
   const at = await scene(t);

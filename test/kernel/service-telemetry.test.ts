@@ -2,13 +2,15 @@
 // needs: conntrack, iptables
 import t, { type Test } from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
+import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { labMode, MODE_VARIABLE, type LabMode } from '../support/lab/mode.js';
 import { dualStack, FAMILY_VIEWS, IPV4 } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { parseExposition } from '../support/exposition.js';
 
-const MODES: readonly LabMode[] = process.env[MODE_VARIABLE] === undefined ? ['nftables', 'iptables-nft'] : [labMode()];
+const MODES: readonly LabMode[] =
+  process.env[MODE_VARIABLE] === undefined ? usually(['nftables'], ['nftables', 'iptables-nft']) : [labMode()];
 const FLAGS = ['--service-telemetry', '--service-telemetry-endpoints'];
 const WEB = dualStack('web', {
   type: 'NodePort',

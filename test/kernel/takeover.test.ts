@@ -2,6 +2,7 @@
 // needs: iptables
 import t from 'tap';
 import { ATTEMPTS_TABLE } from '../../src/dataplane/attempts/footprint.js';
+import { inFull } from '../support/extent.js';
 import { endpoint, eventually, Lab, type TimedOutcome } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
 import { PEER_OBJECTS as OBJECTS, PEER_PODS as PODS, peerStart } from '../support/lab/peer-table.js';
@@ -72,7 +73,7 @@ t.test('migration from kube-proxy to pointsman and back, under traffic', async (
   t.same(await names(lab), taken, 'and as on a clean node');
 });
 
-t.test("--cleanup after a rollback removes pointsman's objects, and kube-proxy's rules work on", async (t) => {
+t.test("--cleanup after a rollback removes pointsman's objects, and kube-proxy's rules work on", inFull, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
@@ -152,7 +153,7 @@ COMMIT
   await eventually('an answer by ours', async () => ((await who()) === 'pod-a' ? true : null));
 });
 
-t.test('a foreign table with the name kube-proxy is replaced', async (t) => {
+t.test('a foreign table with the name kube-proxy is replaced', inFull, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   for (const ip of ['ip', 'ip6']) {

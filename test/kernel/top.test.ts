@@ -59,7 +59,7 @@ t.test('top prints rates of a running process', async (t) => {
   ];
   const flags = ['--service-telemetry', '--service-telemetry-endpoints'];
   const proxy = await Proxy.start(t, lab, { objects, flags });
-  const watched = await lab.watch({ from: 'pod-b', to: '10.96.0.41:80' }, 1);
+  const watched = await lab.watch({ from: 'pod-b', to: '10.96.0.41:80' }, 1, 5);
   const refused = await lab.watch({ from: 'pod-b', to: '10.96.0.43:80' }, 1, 20);
   const socket = ['--status-socket', proxy.statusSocket];
   const run = (...words: readonly string[]): Promise<string> =>

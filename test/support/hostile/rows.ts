@@ -190,6 +190,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     name: '100 ports × 5,000 endpoints',
+    inFull: true,
     objects: [hostile('d', 61, 100, 0), ...slices('d', 5000, 100)],
     reported: /^over a limit: IPv4 default\/d: 80 of 100 frontends/,
     event: ['TooManyFrontends', 'd'],
@@ -253,7 +254,13 @@ export const ROWS: readonly Row[] = [
       ]
     : []),
   { name: 'thousands of source ranges without endpoints', objects: RANGES, reported: null, event: null },
-  { name: '300 Services with timeouts of session affinity', objects: timeouts(300), reported: null, event: null },
+  {
+    name: '300 Services with timeouts of session affinity',
+    inFull: true,
+    objects: timeouts(300),
+    reported: null,
+    event: null,
+  },
   {
     name: "an external IP on another Service's node port",
     objects: ON_A_NODE_PORT,

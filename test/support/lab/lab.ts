@@ -14,6 +14,7 @@ import {
   type Outcome,
   type TimedOutcome,
 } from './agent.js';
+import { usually } from '../extent.js';
 import { ADDRESSES, NETWORK, type NetworkDescription } from './topology.js';
 
 export type { Failure, Fate, HttpAnswer, Outcome, TimedOutcome } from './agent.js';
@@ -192,9 +193,13 @@ export class Lab {
     };
   }
 
-  /** Asks again and again until stopped. */
+  /** Asks again and again until stopped; in `npm test` with longer pauses. */
   async watch(traffic: Traffic, workers = 4, pauseMs = 1): Promise<Watch> {
-    const handle = await this.#agent.call('watch', { ...agentTraffic(traffic), workers, pause: pauseMs / 1000 });
+    const handle = await this.#agent.call('watch', {
+      ...agentTraffic(traffic),
+      workers,
+      pause: (pauseMs * usually(4, 1)) / 1000,
+    });
     return {
       turn: async () => {
         await this.#agent.call('turn', { handle });

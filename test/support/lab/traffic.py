@@ -29,6 +29,17 @@ ERRORS = {
 }
 
 
+if hasattr(asyncio, 'timeout'):
+
+    async def within(awaitable, seconds):
+        """As asyncio.wait_for of Python 3.12: that of 3.11 makes a task of each call, a fifth of what a request costs."""
+        async with asyncio.timeout(seconds):
+            return await awaitable
+
+else:
+    within = asyncio.wait_for
+
+
 def open_socket(namespace, protocol, address):
     family = socket.AF_INET6 if ':' in address else socket.AF_INET
     kind, number = STREAM_KINDS[protocol]
@@ -266,7 +277,7 @@ def failure(error, client):
 async def exchange(client, size, timeout):
     """One request and its answer over an open client as {name, at, seen, bytes, source} or {error, source}."""
     try:
-        answer = await asyncio.wait_for(client.exchange(size), timeout)
+        answer = await within(client.exchange(size), timeout)
         return {**answer, 'source': client.source}
     except (OSError, asyncio.TimeoutError) as error:
         return failure(error, client)
@@ -276,7 +287,7 @@ async def request(make_client, size, timeout):
     """Connects, asks, closes."""
     client = make_client()
     try:
-        await asyncio.wait_for(client.connect(), timeout)
+        await within(client.connect(), timeout)
         return await exchange(client, size, timeout)
     except (OSError, asyncio.TimeoutError) as error:
         return failure(error, client)
