@@ -66,6 +66,8 @@ t.test('a proxy requests, uses and renews its client certificate', async (t) => 
   await plane.sign({ policy: 'sign', seconds: 3600 });
   await proxy.stop('SIGKILL');
   rmSync(plane.kubeconfig);
+  // With the key of a renewal that was signed as the process ended, the next process would take up that request.
+  rmSync(plane.certificates, { recursive: true });
   await plane.sign({ policy: 'wait' });
   await proxy.write(web('pod-a'));
   proxy.launch();
