@@ -1,7 +1,6 @@
 #include "sysctl/watch.h"
 
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
