@@ -129,6 +129,7 @@ const definitions = ({ commit, date }) => ({
   POINTSMAN_COMMIT: JSON.stringify(commit),
   POINTSMAN_DATE: JSON.stringify(date),
 });
+const { compilerOptions } = JSON.parse(readFileSync(`${project}tsconfig.json`, 'utf8'));
 const options = {
   bundle: true,
   platform: 'node',
@@ -137,6 +138,8 @@ const options = {
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
   plugins: [withoutPrograms, withoutModels, apart, escaped],
+  // The banner of each file makes all of it strict.
+  tsconfigRaw: { compilerOptions: { ...compilerOptions, alwaysStrict: false } },
   define: { 'import.meta.url': '__moduleUrl', ...definitions(buildInfo(project)) },
   minifySyntax: true,
   minifyWhitespace: true,
