@@ -7,7 +7,7 @@
           "OS=='linux'",
           {
             "sources": [
-              "<!@(sh native/units.sh build/units addon addon/linux nftables iptables netlink conntrack accounting ipset ipvs route probe sysctl)"
+              "<!@(sh native/units.sh build/units addon addon/linux nftables iptables netlink conntrack accounting ipset ipvs route probe polling)"
             ]
           }
         ],

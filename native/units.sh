@@ -28,7 +28,7 @@ group_of() {
     nftables | transaction_argument | json_argument | trace | watch) echo nftables ;;
     iptables | iptables_argument | ipvs) echo iptables ;;
     conntrack | flow_counting | timeouts | accounting | peer | route | sysctl) echo conntrack ;;
-    ipset | probe | memory | platform) echo ipset ;;
+    ipset | probe | memory | platform | polled_subject) echo ipset ;;
     *) echo "$1" ;;
   esac
 }

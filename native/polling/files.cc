@@ -1,21 +1,22 @@
-#include "sysctl/watch.h"
+#include "polling/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
 
-namespace pointsman::sysctl {
+namespace pointsman::polling {
 
 namespace {
 
 /// More than any number has. Of a longer text only as much is compared.
 constexpr std::size_t kMostBytes = 256;
 
-bool is_as_seen(const Seen& seen) {
+bool is_as_seen(const SeenFile& seen) {
   const int descriptor = ::open(seen.path.c_str(), O_RDONLY | O_CLOEXEC);
   std::array<char, kMostBytes> buffer{};
   const ssize_t length = descriptor < 0 ? -1 : ::read(descriptor, buffer.data(), buffer.size());
@@ -31,36 +32,17 @@ bool is_writable(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_
 
 }  // namespace
 
-Watch::Watch(std::vector<Seen> seen, std::chrono::milliseconds period) : period_(period) {
+Files::Files(std::vector<SeenFile> seen) {
   files_.reserve(seen.size());
-  for (Seen& each : seen) {
+  for (SeenFile& each : seen) {
     const bool writable = is_writable(each.path);
     files_.push_back({std::move(each), writable});
   }
 }
 
-std::optional<Change> Watch::wait() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_) {
-    woken_.wait_for(lock, period_, [this] { return stopped_; });
-    if (stopped_ || !differs()) continue;
-    if (std::exchange(told_, true)) woken_.wait(lock, [this] { return stopped_; });
-    else return Change{true};
-  }
-  return std::nullopt;
+bool Files::is_changed() {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const File& file) { return !is_as_seen(file.seen) || is_writable(file.seen.path) != file.writable; });
 }
 
-void Watch::stop() {
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  woken_.notify_all();
-}
-
-bool Watch::differs() const {
-  for (const File& file : files_) {
-    if (!is_as_seen(file.seen) || is_writable(file.seen.path) != file.writable) return true;
-  }
-  return false;
-}
-
-}  // namespace pointsman::sysctl
+}  // namespace pointsman::polling

@@ -124,21 +124,6 @@ export class FamilySync {
     this.inForce.end();
   }
 
-  /** Whether the kernel differs from what it acknowledged. */
-  audit(): Promise<boolean> {
-    return this.inForce.audit();
-  }
-
-  /** Whether the kernel reports no external changes, so that the kernel has to be probed. */
-  get polls(): boolean {
-    return this.inForce.polls;
-  }
-
-  /** Whether the kernel differs in what was looked at. */
-  probe(): Promise<boolean> {
-    return this.inForce.probe();
-  }
-
   /**
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still pending.
    *

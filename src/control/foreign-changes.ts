@@ -30,7 +30,7 @@ export class ForeignChanges {
    */
   watch(watch: WatchForeignChanges | null, families: readonly FamilySync[]): void {
     const { drift, log } = this.parts;
-    if (this.endProbes === null && families.some(({ polls }) => polls)) this.probeFromNowOn(families);
+    if (this.endProbes === null && families.some(({ dataplane }) => dataplane.polls)) this.probeFromNowOn(families);
     if (this.end !== null || watch === null) return;
     try {
       this.end = watch((change) => {
@@ -49,7 +49,7 @@ export class ForeignChanges {
     const { family, dataplane } = sync;
     const startedAt = clock.now();
     try {
-      const different = await observers.during('audit', family, () => sync.audit());
+      const different = await observers.during('audit', family, () => dataplane.audit());
       // What it says is about rules that go.
       if (sync.dataplane !== dataplane) return;
       if (different) drift.suspect(family, null);
@@ -71,16 +71,16 @@ export class ForeignChanges {
     this.endProbes = null;
   }
 
-  /** Each within a second after the one before has ended, when others look too. */
+  /** Each within a second after the one before has ended, when others look too, or when there may be something to find. */
   private probeFromNowOn(families: readonly FamilySync[]): void {
-    const { clock } = this.parts;
     let ended = false;
     let cancel = (): void => undefined;
+    const probe = (): void => {
+      cancel();
+      void Promise.all(families.map((sync) => this.probe(sync))).then(wait);
+    };
     const wait = (): void => {
-      if (ended) return;
-      cancel = clock.callAt(nextLook(clock.now(), PROBE_MS), () => {
-        void Promise.all(families.map((sync) => this.probe(sync))).then(wait);
-      });
+      if (!ended) cancel = this.untilNextProbe(families, probe);
     };
     this.endProbes = () => {
       ended = true;
@@ -89,11 +89,22 @@ export class ForeignChanges {
     wait();
   }
 
+  /** Calls back once. Answers what ends it. */
+  private untilNextProbe(families: readonly FamilySync[], probe: () => void): () => void {
+    const { clock } = this.parts;
+    const waits = families.map(({ dataplane }) => dataplane.awaitChange);
+    if (waits.includes(null)) return clock.callAt(nextLook(clock.now(), PROBE_MS), probe);
+    const ends = waits.map((awaitChange) => awaitChange?.(probe));
+    return () => {
+      for (const end of ends) end?.();
+    };
+  }
+
   private async probe(sync: FamilySync): Promise<void> {
     const { drift, log } = this.parts;
     const { family, dataplane } = sync;
     try {
-      const different = await sync.probe();
+      const different = await dataplane.probe();
       if (different && sync.dataplane === dataplane) drift.suspect(family, null);
     } catch (error) {
       log.info(4, 'cannot check for external changes', { family, error: String(error) });

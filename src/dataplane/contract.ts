@@ -138,6 +138,9 @@ export interface ForeignChange {
 /** Notifies of external changes from now on, as they happen; answers what ends it. */
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
 
+/** Calls back once, when something may have changed; answers what ends it. */
+export type AwaitChange = (onChange: () => void) => () => void;
+
 /** Rules by table. */
 type TableRules = Readonly<Record<string, number>>;
 
@@ -150,8 +153,10 @@ export type PacketCounts = Readonly<Record<string, number>>;
  */
 export interface FamilyDataplane {
   readonly family: Family;
-  /** Whether external changes to this mode's rules cause no notification: then {@link probe} has to be called every second. */
+  /** Whether external changes to this mode's rules cause no notification: then {@link probe} has to be called every second, or as {@link awaitChange} says. */
   readonly polls: boolean;
+  /** Until then a further {@link probe} would find nothing that the ones so far did not; null: that is not known. */
+  readonly awaitChange: AwaitChange | null;
   /** Null: the mode cannot. */
   readonly resets: ConnectionResets | null;
   /** Whether this kernel cannot end unanswered attempts after the time that the plan has for their frontend (plan/retry.ts). */

@@ -2,6 +2,7 @@ import type { Family } from '../base/ip.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 import type {
   AffinityQuestion,
+  AwaitChange,
   QuarantinedFrontend,
   ConnectionResets,
   Inspection,
@@ -69,6 +70,8 @@ export interface Driver<Listing> {
    * everything as often as that may be. Null: the kernel notifies.
    */
   readonly polls: 'little' | 'everything' | null;
+  /** See {@link FamilyDataplane.awaitChange}. Absent: never known. */
+  readonly awaitChange?: AwaitChange | null;
   /** Whether a write replaces all that the kernel holds. Then a lost answer needs no listing, and the write is repeated. */
   readonly replaces: boolean;
   /** Null: the reconciler remembers gone frontends. */

@@ -55,11 +55,12 @@ export class Generation {
     return this.isSame(mark, await this.addon.nftGeneration(), own);
   }
 
-  /** Whether something else happened since; false when unknown. */
-  async isTouchedSince(mark: Mark): Promise<boolean> {
+  /** Whether something else happened since, and the generation until when that is known; null when unknown. */
+  async touchesSince(mark: Mark): Promise<{ readonly isTouched: boolean; readonly until: number } | null> {
     const { own } = this;
-    const now = await this.addon.nftGeneration();
-    return this.underWay === 0 && this.own === own && !this.isSame(mark, now, own);
+    const until = await this.addon.nftGeneration();
+    const isKnown = this.underWay === 0 && this.own === own;
+    return isKnown ? { isTouched: !this.isSame(mark, until, own), until } : null;
   }
 
   private isSame(mark: Mark, now: number, own: number): boolean {

@@ -4,6 +4,7 @@ import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan
 import { Calls } from './calls.js';
 import type {
   AffinityQuestion,
+  AwaitChange,
   ConnectionResets,
   FamilyDataplane,
   Inspection,
@@ -69,6 +70,10 @@ export class Reconciler<Listing> implements FamilyDataplane {
     const spent = (): number => driver.comparingMs ?? now();
     this.audits = new TimeBudget(now, AUDIT_SHARE, spent);
     this.probes = new TimeBudget(now, PROBE_SHARE, spent);
+  }
+
+  get awaitChange(): AwaitChange | null {
+    return this.driver.awaitChange ?? null;
   }
 
   get resets(): ConnectionResets | null {

@@ -149,6 +149,11 @@ export interface IptablesAddon {
    */
   iptablesSizes(family: IptablesFamily): Promise<string>;
   /**
+   * Calls back once, when {@link iptablesSizes} answers another text than this, or cannot. A thread looks once in every `periodMs` milliseconds; JavaScript is
+   * not woken for it. Answers what ends it; it ends with the environment too, and does not keep the process alive.
+   */
+  iptablesSizesWatch(family: IptablesFamily, sizes: string, periodMs: number, onChange: () => void): () => void;
+  /**
    * Whether the kernel has a match for rules of this family, or can load it; null where it does not report it. Nothing else changes. Rejects with
    * ERR_NETLINK.
    */

@@ -179,6 +179,11 @@ export interface NftablesAddon {
    * sender. It does not grow with what packets do to dynamic sets.
    */
   nftGeneration(): Promise<number>;
+  /**
+   * Calls back once, when the ruleset's generation is another than this, or cannot be read. A thread looks once in every `periodMs` milliseconds; JavaScript
+   * is not woken for it. Answers what ends it; it ends with the environment too, and does not keep the process alive.
+   */
+  nftGenerationWatch(generation: number, periodMs: number, onChange: () => void): () => void;
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
   nftMaxBatch(): number;
   /**

@@ -48,12 +48,12 @@ t.test('a kernel that refuses the watch is reported once, and the watch is tried
 
 /** A family whose audit ends as it is told, with another dataplane in its place by then where `replaced`. */
 function audited(end: () => boolean, replaced: boolean): FamilySync {
-  const sync = { family: 'IPv4', dataplane: {}, audit: (): Promise<boolean> => Promise.reject(new Error()) };
-  sync.audit = () =>
+  const audit = (): Promise<boolean> =>
     new Promise((resolve) => {
-      if (replaced) sync.dataplane = {};
+      if (replaced) sync.dataplane = { audit };
       resolve(end());
     });
+  const sync = { family: 'IPv4', dataplane: { audit } };
   return sync as unknown as FamilySync;
 }
 

@@ -40,6 +40,7 @@ class FakeDataplane implements FamilyDataplane {
   private synced = false;
 
   polls = false;
+  awaitChange: FamilyDataplane['awaitChange'] = null;
   resets: ConnectionResets | null = null;
   lacksTimeouts = false;
 

@@ -371,6 +371,44 @@ t.test('a dataplane without kernel notifications is probed every second, until t
   t.equal(looks.length, 4);
 });
 
+t.test('a dataplane that knows when a probe can find something is not probed before', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, clock, health } = made;
+  const awaited: (() => void)[] = [];
+  let ended = 0;
+  let looks = 0;
+  let different = false;
+  for (const dataplane of [dataplanes.IPv4, dataplanes.IPv6]) {
+    dataplane.polls = true;
+    dataplane.awaitChange = (onChange) => {
+      awaited.push(onChange);
+      return () => ended++;
+    };
+    dataplane.probe = () => {
+      looks++;
+      return Promise.resolve(different);
+    };
+  }
+  const probed = async (): Promise<readonly number[]> => {
+    await clock.advance(5000);
+    return [looks, awaited.length, ended];
+  };
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  t.same(await probed(), [0, 2, 0]);
+  awaited[1]?.();
+  t.same(await probed(), [2, 4, 2], 'both, whichever was changed');
+  different = true;
+  awaited[2]?.();
+  t.same(await probed(), [4, 6, 4]);
+  t.match(health.drift(), [{ family: 'IPv4' }, { family: 'IPv6' }]);
+  dataplanes.IPv6.awaitChange = null;
+  awaited[4]?.();
+  t.same([await probed(), looks > 8], [[looks, 6, 6], true], 'one that does not know is probed every second');
+  cycle.stop();
+  t.equal(clock.waiting, 0);
+});
+
 t.test(
   'external changes are checked: immediately when the kernel reports them, otherwise by probes between syncs',
   async (t) => {

@@ -17,6 +17,7 @@ import type {
   IptablesTextRule,
 } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
+import { eventually } from '../support/lab/lab.js';
 import { needs } from '../support/needs.js';
 import { EndpointList } from '../../src/base/endpoint-list.js';
 import { addressFromBytes, addressLength, type IPAddress } from '../../src/base/ip.js';
@@ -139,7 +140,14 @@ for (const [family, program] of [
     t.equal(change('-I', 'OUTPUT', '-p', 'tcp', '-j', 'RETURN'), 0);
     t.equal(change('-D', 'PREROUTING', '1'), 0);
     t.not(await addon.iptablesSizes(family), held, 'to another built-in chain, too');
+    let calls = 0;
+    const stop = addon.iptablesSizesWatch(family, await addon.iptablesSizes(family), 5, () => calls++);
+    await pause(50);
+    t.equal(calls, 0);
     t.equal(change('-D', 'OUTPUT', '1'), 0);
+    await eventually('a call', () => Promise.resolve(calls || null));
+    stop();
+    t.equal(calls, 1);
     t.equal(await addon.iptablesSizes(family), before);
   });
 

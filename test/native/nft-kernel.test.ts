@@ -2,8 +2,9 @@
 import '../support/namespace.js';
 
 import { createHook } from 'node:async_hooks';
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import type { NftElementsListing, NftElementsOperation, NftOperation } from '../../src/native/contract.js';
@@ -27,6 +28,7 @@ import {
   failure,
 } from './nft-elements.js';
 import { usually } from '../support/extent.js';
+import { eventually } from '../support/lab/lab.js';
 
 t.test('nft elements are listed as they were added', async (t) => {
   await fresh();
@@ -390,4 +392,34 @@ t.test('the nft generation is read without a thread', async (t) => {
   hook.disable();
   t.equal(works.length, 1, 'a transaction has one');
   t.equal(await addon.nftGeneration(), before + 1);
+});
+
+t.test('nftGenerationWatch() calls back once, after a transaction of ours or of others', async (t) => {
+  await fresh();
+  const changed = async (change: () => unknown): Promise<number> => {
+    let calls = 0;
+    const stop = addon.nftGenerationWatch(await addon.nftGeneration(), 5, () => calls++);
+    await sleep(50);
+    t.equal(calls, 0);
+    await change();
+    await eventually('a call', () => Promise.resolve(calls || null));
+    await change();
+    await sleep(50);
+    stop();
+    stop();
+    return calls;
+  };
+  const chains = ['one', 'other'];
+  t.equal(
+    await changed(() =>
+      transact(command({ add: { chain: { family: 'ip', table: TABLE, name: chains.pop() ?? '' } } })),
+    ),
+    1,
+  );
+  t.equal(await changed(() => execFileSync('nft', ['add', 'table', 'ip6', 'others'])), 1);
+  const call = (...args: readonly unknown[]): unknown =>
+    Reflect.apply(Reflect.get(addon, 'nftGenerationWatch') as () => unknown, undefined, args);
+  t.throws(() => call(-1, 5, () => undefined), /generation/);
+  t.throws(() => call(1, 0, () => undefined), /periodMs/);
+  t.throws(() => call(1, 5, null), /onChange/);
 });

@@ -46,6 +46,10 @@ class Reported implements FamilyDataplane {
     this.resets = dataplane.resets;
   }
 
+  get awaitChange(): FamilyDataplane['awaitChange'] {
+    return this.dataplane.awaitChange;
+  }
+
   get lacksTimeouts(): boolean {
     return this.dataplane.lacksTimeouts;
   }

@@ -6,6 +6,7 @@
 
 #include "netlink/socket_pool.h"
 #include "nftables/watch.h"
+#include "polling/poller.h"
 
 namespace pointsman::addon {
 
@@ -15,6 +16,7 @@ struct Environment {
   std::shared_ptr<netlink::SocketPool> sockets = std::make_shared<netlink::SocketPool>();
   std::shared_ptr<netlink::SocketPool> route_sockets = std::make_shared<netlink::SocketPool>(NETLINK_ROUTE);
   std::shared_ptr<nftables::Watches> watches = std::make_shared<nftables::Watches>();
+  std::shared_ptr<polling::Poller> poller = std::make_shared<polling::Poller>();
 };
 
 inline void attach_environment(Napi::Env env) { env.SetInstanceData(std::make_unique<Environment>().release()); }
@@ -33,5 +35,7 @@ inline std::shared_ptr<netlink::SocketPool> route_sockets_of(Napi::Env env) {
 inline std::shared_ptr<nftables::Watches> watches_of(Napi::Env env) {
   return env.GetInstanceData<Environment>()->watches;
 }
+
+inline std::shared_ptr<polling::Poller> poller_of(Napi::Env env) { return env.GetInstanceData<Environment>()->poller; }
 
 }  // namespace pointsman::addon

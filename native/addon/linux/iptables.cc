@@ -9,6 +9,7 @@
 #include "addon/async_call.h"
 #include "addon/functions.h"
 #include "addon/linux/iptables_argument.h"
+#include "addon/linux/polled_subject.h"
 #include "addon/linux/simple_call.h"
 #include "addon/values.h"
 #include "iptables/digest.h"
@@ -34,6 +35,9 @@ constexpr const char* kCounts = "iptables counts";
 constexpr const char* kMatch = "iptables match";
 constexpr const char* kSizes = "iptables sizes";
 constexpr const char* kRemembering = "iptables remembering";
+
+/// Of a few hundred tables: the kernel has five.
+constexpr std::size_t kMaxSizesBytes = 65'536;
 
 NativeError from_failure(const iptables::Failure& failure, const char* operation) {
   NativeError error;
@@ -175,6 +179,21 @@ class SizesCall final : public AsyncCall {
   std::string sizes_;
 };
 
+/// What `table_sizes` answers.
+class PolledSizes final : public polling::Subject {
+ public:
+  PolledSizes(iptables::Family family, std::string seen) : family_(family), seen_(std::move(seen)) {}
+
+  bool is_changed() override {
+    auto sizes = iptables::table_sizes(family_);
+    return !sizes.ok() || sizes.value() != seen_;
+  }
+
+ private:
+  iptables::Family family_;
+  std::string seen_;
+};
+
 Napi::Value counts_value(Napi::Env env, const ChainListing& chain) {
   std::vector<std::string> rules;
   std::vector<double> packets;
@@ -297,6 +316,15 @@ Napi::Value iptables_sizes(const Napi::CallbackInfo& info) {
   return AsyncCall::start(info.Env(), kSizes, std::make_unique<SizesCall>(family));
 }
 
+Napi::Value iptables_sizes_watch(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  std::string seen = Argument(info[1], "sizes", misuse).text(0, kMaxSizesBytes);
+  const PollArguments poll = poll_arguments(info, 2, misuse);
+  if (misuse.failed()) return misuse.raise();
+  return poll_subject(info.Env(), "iptables sizes watch", std::make_unique<PolledSizes>(family, std::move(seen)), poll);
+}
+
 Napi::Value iptables_listing_ms(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), std::chrono::duration<double, std::milli>(iptables::listing_time()).count());
 }
@@ -339,6 +367,7 @@ Napi::Object iptables_functions(Napi::Env env) {
   functions.add<iptables_listing_ms>("iptablesListingMs");
   functions.add<iptables_counts>("iptablesCounts");
   functions.add<iptables_sizes>("iptablesSizes");
+  functions.add<iptables_sizes_watch>("iptablesSizesWatch");
   functions.add<iptables_match>("iptablesMatch");
   functions.add<iptables_remembering>("iptablesRemembering");
   return functions.object();

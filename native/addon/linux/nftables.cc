@@ -14,6 +14,7 @@
 #include "addon/linux/json_argument.h"
 #include "addon/linux/netlink_error.h"
 #include "addon/linux/nft_failure.h"
+#include "addon/linux/polled_subject.h"
 #include "addon/linux/simple_call.h"
 #include "addon/linux/trace.h"
 #include "addon/linux/transaction_argument.h"
@@ -247,6 +248,25 @@ class GenerationCall final : public AsyncCall {
   std::uint32_t generation_ = 0;
 };
 
+/// The ruleset's generation.
+class PolledGeneration final : public polling::Subject {
+ public:
+  PolledGeneration(std::shared_ptr<netlink::SocketPool> sockets, std::uint32_t seen) : sockets_(std::move(sockets)), seen_(seen) {}
+
+  bool is_changed() override {
+    auto socket = sockets_->take();
+    if (!socket.ok()) return true;
+    const auto number = nftables::ruleset_generation(socket.value());
+    if (!number.ok()) return true;
+    sockets_->give_back(std::move(socket.value()));
+    return number.value() != seen_;
+  }
+
+ private:
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  std::uint32_t seen_;
+};
+
 /// A family whose tables are only read.
 nftables::Family read_family_argument(const Argument& at) {
   constexpr std::array kFamilies{nftables::Family::kIp, nftables::Family::kIp6, nftables::Family::kInet, nftables::Family::kNetdev};
@@ -360,6 +380,15 @@ Napi::Value nft_generation(const Napi::CallbackInfo& info) {
   return AsyncCall::now(info.Env(), std::make_unique<GenerationCall>(sockets_of(info.Env())));
 }
 
+Napi::Value nft_generation_watch(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  const std::uint32_t seen = Argument(info[0], "generation", misuse).integer(0, std::numeric_limits<std::uint32_t>::max());
+  const PollArguments poll = poll_arguments(info, 1, misuse);
+  if (misuse.failed()) return misuse.raise();
+  return poll_subject(env, "nft generation watch", std::make_unique<PolledGeneration>(sockets_of(env), seen), poll);
+}
+
 Napi::Value nft_max_batch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto most = nftables::max_batch(*sockets_of(env));
@@ -378,6 +407,7 @@ Napi::Object nftables_functions(Napi::Env env) {
   functions.add<nft_elements>("nftElements");
   functions.add<nft_base_chains>("nftBaseChains");
   functions.add<nft_generation>("nftGeneration");
+  functions.add<nft_generation_watch>("nftGenerationWatch");
   functions.add<nft_max_batch>("nftMaxBatch");
   functions.add<nft_watch>("nftWatch");
   functions.add<nft_trace>("nftTrace");

@@ -1,14 +1,12 @@
-#include "sysctl/watch.h"
-
-#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "addon/argument.h"
 #include "addon/functions.h"
-#include "addon/linux/running_watch.h"
+#include "addon/linux/polled_subject.h"
 #include "addon/linux/subsystems.h"
+#include "polling/files.h"
 
 namespace pointsman::addon {
 
@@ -16,12 +14,10 @@ namespace {
 
 constexpr std::size_t kMostBytes = 4096;
 
-Napi::Value nothing(Napi::Env env, const sysctl::Change&) { return env.Undefined(); }
-
-std::vector<sysctl::Seen> seen_argument(const Argument& files) {
-  std::vector<sysctl::Seen> seen;
+std::vector<polling::SeenFile> seen_argument(const Argument& files) {
+  std::vector<polling::SeenFile> seen;
   for (const Argument& file : files.items()) {
-    sysctl::Seen& each = seen.emplace_back();
+    polling::SeenFile& each = seen.emplace_back();
     each.path = file.member("path").text(1, kMostBytes);
     const Argument text = file.member("text");
     if (!text.is_null()) each.text = text.text(0, kMostBytes);
@@ -31,13 +27,10 @@ std::vector<sysctl::Seen> seen_argument(const Argument& files) {
 
 Napi::Value sysctl_watch(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  std::vector<sysctl::Seen> seen = seen_argument(Argument(info[0], "files", misuse));
-  const std::uint32_t period = Argument(info[1], "periodMs", misuse).integer(1, 3'600'000);
-  if (!info[2].IsFunction()) Argument(info[2], "onChange", misuse).expect("a function");
+  std::vector<polling::SeenFile> seen = seen_argument(Argument(info[0], "files", misuse));
+  const PollArguments poll = poll_arguments(info, 1, misuse);
   if (misuse.failed()) return misuse.raise();
-  return RunningWatch<sysctl::Watch, sysctl::Change, nothing>::start(
-      info.Env(), "sysctl watch", std::make_shared<sysctl::Watch>(std::move(seen), std::chrono::milliseconds(period)),
-      info[2].As<Napi::Function>(), [] {});
+  return poll_subject(info.Env(), "sysctl watch", std::make_unique<polling::Files>(std::move(seen)), poll);
 }
 
 }  // namespace

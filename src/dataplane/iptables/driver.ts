@@ -9,7 +9,14 @@ import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import { messageOf } from '../../base/error-message.js';
-import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
+import type {
+  AffinityQuestion,
+  AwaitChange,
+  QuarantinedFrontend,
+  Inspection,
+  Limitation,
+  RefusedPackets,
+} from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
@@ -31,7 +38,7 @@ import { readBack } from './read-back.js';
 import { hasRetries, policyOf } from './retry.js';
 import { Ruleset } from './ruleset.js';
 import type { TimeoutPolicies } from './timeout-policies.js';
-import type { IsTouched, Traces } from './traces.js';
+import type { Since, Traces } from './traces.js';
 import { groupsOf, ServiceGroups } from './service-groups.js';
 import { everything, type Changes } from '../table-view.js';
 
@@ -72,7 +79,7 @@ export class IptablesDriver implements Driver<Chains> {
   private readonly programs: TablesOptions['addon'];
   private readonly tables: Tables;
   /** Since all chains were last in their known state. */
-  private isTouched: IsTouched | null = null;
+  private known: Since | null = null;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
   /** Acknowledged timeout policies that the last listing lacked. */
@@ -88,6 +95,10 @@ export class IptablesDriver implements Driver<Chains> {
 
   get comparingMs(): number {
     return this.options.addon.iptablesListingMs();
+  }
+
+  get awaitChange(): AwaitChange | null {
+    return this.known?.awaitChange ?? null;
   }
 
   get lacksTimeouts(): boolean {
@@ -140,7 +151,7 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   async list({ table, isFirst }: SyncScope): Promise<Chains> {
-    const isTouched = await this.options.traces.mark();
+    const since = await this.options.traces.mark();
     const chains = await this.listChains(isFirst ? textsToRead(table) : []);
     const countsPackets = await this.options.counters.prepare(this.family, chains, this.programs);
     const retries = await this.preparePolicies(table, chains);
@@ -148,7 +159,7 @@ export class IptablesDriver implements Driver<Chains> {
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) this.plan.ruleset.touchAll();
     this.settings = settings;
     this.followsIpvs = await this.findsIpvs(chains, isFirst);
-    this.isTouched = isTouched;
+    this.known = since;
     return chains;
   }
 
@@ -261,21 +272,21 @@ export class IptablesDriver implements Driver<Chains> {
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
     const { policies, traces, counters } = this.options;
     if ((await policies.differ()) || (await this.differsInSettings())) return true;
-    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.isTouched?.())) return false;
+    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.known?.isTouched())) return false;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }
 
   /** Compares everything if the traces show an external change: they do not show whether our rules are affected. */
   async probe(quiet: WaitForQuiet): Promise<boolean> {
-    if (!(await this.isTouched?.())) return false;
+    if (!(await this.known?.isTouched())) return false;
     return await undisturbed(quiet, () => this.differs(this.plan.view));
   }
 
   private async differs({ node }: Pick<FamilyTable, 'node'>): Promise<boolean> {
-    const isTouched = await this.options.traces.mark();
+    const since = await this.options.traces.mark();
     const differs = await this.anyDiffers(node);
-    if (!differs) this.isTouched = isTouched;
+    if (!differs) this.known = since;
     return differs;
   }
 

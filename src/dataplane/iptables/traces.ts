@@ -1,33 +1,49 @@
+import { BEAT_MS } from '../../base/clock.js';
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesFlavor, NftablesAddon } from '../../native/contract.js';
+import type { AwaitChange } from '../contract.js';
 import { Generation } from '../generation.js';
 
-/** Whether something other than our own streams changed the tables since a moment; false while that cannot be known. */
-export type IsTouched = () => Promise<boolean>;
+/** A moment in the history of the tables. */
+export class Since {
+  /** As of the latest time that nothing other than our own streams had certainly changed the tables; null: there was none. */
+  awaitChange: AwaitChange | null = null;
+
+  /** @param look answers as `isTouched`, and calls `untouched` where that is certainly false. */
+  constructor(private readonly look: (untouched: (awaitChange: AwaitChange) => void) => Promise<boolean>) {}
+
+  /** Whether something other than our own streams changed the tables since; false while that cannot be known. */
+  isTouched(): Promise<boolean> {
+    return this.look((awaitChange) => {
+      this.awaitChange = awaitChange;
+    });
+  }
+}
 
 /** Traces of changes to the programs' tables, by any program, seen in one small request. */
 export interface Traces {
   /** Sends a stream of ours that changes so many tables; null: that is uncertain. */
   count<Ack>(tables: number | null, send: () => Promise<Ack>): Promise<Ack>;
   /** Notes this moment. Never rejects: if it cannot, complete traces count as touched, and others as untouched. */
-  mark(): Promise<IsTouched>;
+  mark(): Promise<Since>;
   /** Whether every change leaves a trace: then nothing has to be compared without one. */
   readonly isComplete: boolean;
 }
 
-const ALWAYS: IsTouched = () => Promise.resolve(true);
-const NEVER: IsTouched = () => Promise.resolve(false);
+const ALWAYS = new Since(() => Promise.resolve(true));
+const NEVER = new Since(() => Promise.resolve(false));
+
+type Nftables = Pick<NftablesAddon, 'nftGeneration' | 'nftGenerationWatch'>;
+type Iptables = Pick<IptablesAddon, 'iptablesSizes' | 'iptablesSizesWatch'>;
 
 /** For each family. nf_tables counts the changes of both together. */
 export function tracesOf(
-  addon: {
-    readonly nftables: Pick<NftablesAddon, 'nftGeneration'>;
-    readonly iptables: Pick<IptablesAddon, 'iptablesSizes'>;
-  },
+  { nftables, iptables }: { readonly nftables: Nftables; readonly iptables: Iptables },
   flavor: IptablesFlavor,
 ): (family: Family) => Traces {
-  if (flavor === 'legacy') return (family) => new TableSizes(addon.iptables, family);
-  const traces = new Commits(new Generation({ nftGeneration: asOne(() => addon.nftables.nftGeneration()) }));
+  if (flavor === 'legacy') return (family) => new TableSizes(iptables, family);
+  const generation = new Generation({ nftGeneration: asOne(() => nftables.nftGeneration()) });
+  const traces = new Commits(generation, (...asked) => nftables.nftGenerationWatch(...asked));
   return () => traces;
 }
 
@@ -44,16 +60,25 @@ function asOne<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
 class Commits implements Traces {
   readonly isComplete = true;
 
-  constructor(private readonly generation: Generation) {}
+  constructor(
+    private readonly generation: Generation,
+    private readonly watch: Nftables['nftGenerationWatch'],
+  ) {}
 
   count<Ack>(tables: number | null, send: () => Promise<Ack>): Promise<Ack> {
     return this.generation.count(send, tables);
   }
 
-  async mark(): Promise<IsTouched> {
+  async mark(): Promise<Since> {
+    const { generation, watch } = this;
     // Audits compare nothing without a trace, so one that was missed has to be looked for.
-    const mark = await this.generation.mark().catch(() => null);
-    return mark === null ? ALWAYS : () => this.generation.isTouchedSince(mark);
+    const mark = await generation.mark().catch(() => null);
+    if (mark === null) return ALWAYS;
+    return new Since(async (untouched) => {
+      const touches = await generation.touchesSince(mark);
+      if (touches?.isTouched === false) untouched((onChange) => watch(touches.until, BEAT_MS, onChange));
+      return touches?.isTouched ?? false;
+    });
   }
 }
 
@@ -66,7 +91,7 @@ class TableSizes implements Traces {
   private underWay = 0;
 
   constructor(
-    private readonly addon: Pick<IptablesAddon, 'iptablesSizes'>,
+    private readonly addon: Iptables,
     private readonly family: Family,
   ) {}
 
@@ -83,16 +108,19 @@ class TableSizes implements Traces {
     }
   }
 
-  async mark(): Promise<IsTouched> {
+  async mark(): Promise<Since> {
     const serial = ++this.marks;
     this.expected = await this.read();
     // Audits compare without a trace, too.
     if (this.expected === null) return NEVER;
-    return async () => {
-      const { expected } = this;
+    return new Since(async (untouched) => {
+      const { addon, family, expected } = this;
       if (serial !== this.marks || expected === null) return this.underWay === 0;
-      return (await this.read()) !== expected && this.underWay === 0 && this.expected === expected;
-    };
+      const isSame = (await this.read()) === expected;
+      if (this.underWay > 0 || this.expected !== expected) return false;
+      if (isSame) untouched((onChange) => addon.iptablesSizesWatch(family, expected, BEAT_MS, onChange));
+      return !isSame;
+    });
   }
 
   /** A stream does not depend on it. */

@@ -1,4 +1,5 @@
 // What others do is found by the traces that it leaves, and everything is listed only then.
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import { service, slice } from '../../support/rows.js';
@@ -61,6 +62,36 @@ for (const flavor of ['nft', 'legacy'] as const) {
     rig.kernel.tamper('nat', (chains) => chains.set('KUBE-POSTROUTING', []), flavor);
     rig.commit([slice('web', [{ address: '10.1.0.3', node: 'other' }])]);
     await rig.sync();
+    t.same(await look(rig), { differs: true, lists: true });
+  });
+}
+
+for (const flavor of ['nft', 'legacy'] as const) {
+  t.test(`${flavor}: after a probe that found nothing, a change of the tables calls for the next one`, async (t) => {
+    const rig = await running(flavor);
+    t.equal(rig.dataplane.awaitChange, null, 'nothing was looked at yet');
+    const changed = async (change: () => unknown): Promise<void> => {
+      await look(rig);
+      await look(rig);
+      const { awaitChange } = rig.dataplane;
+      if (awaitChange === null) throw new Error('a probe is due');
+      let calls = 0;
+      const end = awaitChange(() => calls++);
+      await sleep(20);
+      t.equal(calls, 0, 'nothing is to be done');
+      await change();
+      while (calls === 0) await sleep(1);
+      end();
+    };
+    await changed(() => {
+      rig.kernel.tamper('nat', (chains) => chains.set('DOCKER', ['-j RETURN']), flavor);
+    });
+    await changed(async () => {
+      const endpoints = ['10.1.0.2', '10.1.0.3'].map((address) => ({ address, node: 'other' }));
+      rig.commit([slice('web', endpoints)]);
+      await rig.sync();
+    });
+    rig.kernel.tamper('nat', (chains) => chains.set('KUBE-SERVICES', []), flavor);
     t.same(await look(rig), { differs: true, lists: true });
   });
 }

@@ -1,5 +1,6 @@
 import { BUILT_IN_TIMEOUTS, type ConntrackTimeouts } from '../../../src/base/conntrack-timeouts.js';
 import type { Family } from '../../../src/base/ip.js';
+import { untilDifferent } from '../../support/until-different.js';
 import { IptablesDriver } from '../../../src/dataplane/iptables/driver.js';
 import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
@@ -65,7 +66,11 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   protected process(): FamilyDataplane {
     this.counters = this.ownCounters();
     const now = (): number => this.now++;
-    const nftables = { nftGeneration: () => this.generation() };
+    const nftables = {
+      nftGeneration: () => this.generation(),
+      nftGenerationWatch: (generation: number, _: number, onChange: () => void) =>
+        untilDifferent(1, async () => (await this.generation()) === generation, onChange),
+    };
     const driver = new IptablesDriver({
       addon: this.kernel,
       family: this.family,

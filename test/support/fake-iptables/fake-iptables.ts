@@ -18,6 +18,7 @@ import { printTarget, type KernelVerdict } from '../courses.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
+import { untilDifferent } from '../until-different.js';
 import { applyOperation, checkDeletion, checkReferences, type Chains } from './chains.js';
 import { ProgramError, refusal, refusalIn } from './program-error.js';
 import { forgetRules } from './rule.js';
@@ -250,6 +251,11 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
     await Promise.resolve();
     const tables = [...this.tables(family, 'legacy')];
     return tables.map(([table, chains]) => `${table} ${[...chains.values()].flat().join('').length}`).join();
+  }
+
+  /** Looks when the period is over, by the machine's time. */
+  iptablesSizesWatch(family: IptablesFamily, sizes: string, periodMs: number, onChange: () => void): () => void {
+    return untilDifferent(periodMs, async () => (await this.iptablesSizes(family)) === sizes, onChange);
   }
 
   async iptablesCounts(

@@ -13,6 +13,9 @@ export const NO_PROGRAMS: IptablesAddon & AccountingAddon & TimeoutsAddon = {
   iptablesListingMs: () => 0,
   iptablesCounts: () => Promise.reject(absent('iptables counts')),
   iptablesSizes: () => Promise.reject(absent('iptables sizes')),
+  iptablesSizesWatch: () => {
+    throw absent('iptables sizes watch');
+  },
   iptablesMatch: () => Promise.resolve(null),
   iptablesRemembering: () => Promise.resolve(null),
   accountCreate: () => Promise.reject(absent('account create')),

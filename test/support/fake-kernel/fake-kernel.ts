@@ -37,6 +37,7 @@ import type { Compiler } from './compiler.js';
 import { Faults } from './faults.js';
 import { FakeFlows } from './flows.js';
 import { KernelError } from './kernel-error.js';
+import { untilDifferent } from '../until-different.js';
 import type { KernelPacket, SetUpdate } from './packet.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
 import { courses, trace } from './trace.js';
@@ -215,6 +216,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   async nftGeneration(): Promise<number> {
     await Promise.resolve();
     return this.generation;
+  }
+
+  /** Looks when the period is over, by the machine's time. */
+  nftGenerationWatch(generation: number, periodMs: number, onChange: () => void): () => void {
+    return untilDifferent(periodMs, async () => (await this.nftGeneration()) === generation, onChange);
   }
 
   nftMaxBatch(): number {
