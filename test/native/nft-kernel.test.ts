@@ -394,7 +394,7 @@ t.test('the nft generation is read without a thread', async (t) => {
   t.equal(await addon.nftGeneration(), before + 1);
 });
 
-t.test('nftGenerationWatch() calls back once, after a transaction of ours or of others', async (t) => {
+t.test('nftGenerationWatch() calls back once, when any transaction has changed the ruleset', async (t) => {
   await fresh();
   const changed = async (change: () => unknown): Promise<number> => {
     let calls = 0;
