@@ -42,7 +42,7 @@ Files::Files(std::vector<SeenFile> seen) {
 
 bool Files::is_changed() {
   return std::any_of(files_.begin(), files_.end(),
-                     [](const File& file) { return !is_as_seen(file.seen) || is_writable(file.seen.path) != file.writable; });
+                     [](const File& file) { return !is_as_seen(file.seen) || (!file.writable && is_writable(file.seen.path)); });
 }
 
 }  // namespace pointsman::polling

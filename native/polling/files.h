@@ -16,7 +16,7 @@ struct SeenFile {
 };
 
 /// Files of /proc/sys and /sys: the kernel tells nobody when one is written (sysctl(5)). They are changed when one has another text than was seen, or can be
-/// written where it could not when this was made, or the other way round.
+/// written and could not when this was made.
 class Files final : public Subject {
  public:
   explicit Files(std::vector<SeenFile> seen);

@@ -92,9 +92,9 @@ export class ForeignChanges {
   /** Calls back once. Answers what ends it. */
   private untilNextProbe(families: readonly FamilySync[], probe: () => void): () => void {
     const { clock } = this.parts;
-    const waits = families.map(({ dataplane }) => dataplane.awaitChange);
-    if (waits.includes(null)) return clock.callAt(nextLook(clock.now(), PROBE_MS), probe);
-    const ends = waits.map((awaitChange) => awaitChange?.(probe));
+    const waits = new Set(families.map(({ dataplane }) => dataplane.awaitChange));
+    if (waits.has(null)) return clock.callAt(nextLook(clock.now(), PROBE_MS), probe);
+    const ends = [...waits].map((awaitChange) => awaitChange?.(probe));
     return () => {
       for (const end of ends) end?.();
     };

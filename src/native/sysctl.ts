@@ -3,7 +3,7 @@ import type { SeenFile } from '../base/sysctl.js';
 /** Files by which the kernel is told numbers. It tells nobody when one is written. */
 export interface SysctlAddon {
   /**
-   * Calls back once, when a file has another text than was seen, or can be written where it could not at the call, or the other way round. A thread looks
+   * Calls back once, when a file has another text than was seen, or can be written and could not at the call. A thread looks
    * every `periodMs` milliseconds; JavaScript is not woken for it. Answers what ends it; it ends with the environment too, and does not keep the process
    * alive.
    */

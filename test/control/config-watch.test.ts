@@ -85,9 +85,9 @@ class Scene {
     for (const [index, text] of expected.entries()) this.t.match(found[index], text, message);
   }
 
-  /** Long enough for the watch to have looked, waited and looked again. */
+  /** Long enough for the watch to have looked, waited and looked again: in steps, as each of its own timers may be late. */
   private async quiet(): Promise<void> {
-    await delay(350);
+    for (let step = 0; step < 14; step++) await delay(25);
   }
 }
 

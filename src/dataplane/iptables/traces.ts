@@ -59,6 +59,8 @@ function asOne<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
 /** The generation of nf_tables. The programs commit table by table. */
 class Commits implements Traces {
   readonly isComplete = true;
+  /** Of the latest generation that was untouched: the families await it once. */
+  private awaited: { readonly generation: number; readonly awaitChange: AwaitChange } | null = null;
 
   constructor(
     private readonly generation: Generation,
@@ -70,15 +72,21 @@ class Commits implements Traces {
   }
 
   async mark(): Promise<Since> {
-    const { generation, watch } = this;
+    const { generation } = this;
     // Audits compare nothing without a trace, so one that was missed has to be looked for.
     const mark = await generation.mark().catch(() => null);
     if (mark === null) return ALWAYS;
     return new Since(async (untouched) => {
       const touches = await generation.touchesSince(mark);
-      if (touches?.isTouched === false) untouched((onChange) => watch(touches.until, BEAT_MS, onChange));
+      if (touches?.isTouched === false) untouched(this.awaitAfter(touches.until));
       return touches?.isTouched ?? false;
     });
+  }
+
+  private awaitAfter(generation: number): AwaitChange {
+    if (this.awaited?.generation !== generation)
+      this.awaited = { generation, awaitChange: (onChange) => this.watch(generation, BEAT_MS, onChange) };
+    return this.awaited.awaitChange;
   }
 }
 

@@ -1,6 +1,7 @@
 // What others do is found by the traces that it leaves, and everything is listed only then.
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { tracesOf } from '../../../src/dataplane/iptables/traces.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -95,6 +96,24 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same(await look(rig), { differs: true, lists: true });
   });
 }
+
+t.test('nft: families await the next change of nf_tables together', async (t) => {
+  let generation = 7;
+  const unused = (): never => {
+    throw new Error('not asked for');
+  };
+  const nftables = { nftGeneration: () => Promise.resolve(generation), nftGenerationWatch: () => () => undefined };
+  const traces = tracesOf({ nftables, iptables: { iptablesSizes: unused, iptablesSizesWatch: unused } }, 'nft');
+  const one = await traces('IPv4').mark();
+  const other = await traces('IPv6').mark();
+  t.same([await one.isTouched(), await other.isTouched()], [false, false]);
+  const { awaitChange } = one;
+  t.type(awaitChange, 'function');
+  t.equal(other.awaitChange, awaitChange);
+  await traces('IPv4').count(1, () => Promise.resolve(generation++));
+  t.same([await one.isTouched(), other.awaitChange], [false, awaitChange]);
+  t.not(one.awaitChange, awaitChange, 'after a stream of ours for the one that follows it');
+});
 
 t.test('nft: a probe whose listing waited does not delay the next', async (t) => {
   const rig = await running('nft');
