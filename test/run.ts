@@ -35,6 +35,9 @@ const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [process.exec
 /** What vm/bundle.ts made of the files, where it has; bundled.js runs them from there. */
 const BUNDLE = process.env['POINTSMAN_TEST_BUNDLE'];
 
+/** What V8 compiled of files that several processes load, which Node keeps from its version 22 on. */
+const COMPILED = join(TESTS, '..', 'compiled');
+
 /** No single step of a test takes that long, even where every core is busy with something else. */
 const SILENCE_MS = 300_000;
 /** How long a stopped process may take to say what it was waiting for. */
@@ -116,7 +119,9 @@ async function run(group: Group, extent: Extent): Promise<Result> {
   const { name, files } = group;
   const started = Date.now();
   // Limits of tap's own count from a test's start.
-  const variables = { ...process.env, ...extent.env, [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
+  const own = { [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
+  const compiled: NodeJS.ProcessEnv = BUNDLE === undefined ? { NODE_COMPILE_CACHE: COMPILED } : {};
+  const variables = { ...process.env, ...extent.env, ...own, ...compiled };
   const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], group);
   const child = spawn(program, args, { env: { ...variables, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

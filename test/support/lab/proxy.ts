@@ -75,8 +75,8 @@ const MARKER_PORT = [{ port: MARKER.targetPort }];
 const START_TIMEOUT_MS = 300_000;
 const SETTLE_TIMEOUT_MS = 100_000;
 const LOOK_AGAIN_MS = 20;
-/** After how many changes the distribution's tools list the rules, which costs as much processor time as the change itself. */
-const TOOLS_LIST_ONE_IN = usually(4, 1);
+/** After how many changes plan and kernel are compared, and the distribution's tools list the rules: each costs as much processor time as the change. */
+const ONE_IN = usually({ compared: 2, listed: 4 }, { compared: 1, listed: 1 });
 
 /** The process of each laboratory, for those who know the laboratory only. */
 const PROXIES = new WeakMap<Lab, Proxy>();
@@ -199,16 +199,17 @@ export class Proxy {
   }
 
   /**
-   * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree; under emulation, where that takes
-   * longer than the change, it is done at the end of the test alone. The distribution's tools list everything after some changes. Resolves to how many
-   * milliseconds the change took.
+   * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree: in `npm test` after every other
+   * change, and under emulation, where that takes longer than the change, at the end of the test alone. The distribution's tools list everything after
+   * some changes. Resolves to how many milliseconds the change took.
    */
   async apply(objects: readonly Manifest[]): Promise<number> {
     const started = Date.now();
     await this.write(objects);
     await this.synced();
     const taken = Date.now() - started;
-    if (!this.#lab.isHere) await this.#agrees(this.#generation % TOOLS_LIST_ONE_IN === 0);
+    const isCompared = !this.#lab.isHere && this.#generation % ONE_IN.compared === 0;
+    if (isCompared) await this.#agrees(this.#generation % ONE_IN.listed === 0);
     // In mode ipvs one change is several messages, of which that of the marker is one.
     else await this.#until('no change waits', SETTLE_TIMEOUT_MS, async () => (await this.status()).pendingMs === null);
     return taken;
