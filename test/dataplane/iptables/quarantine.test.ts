@@ -291,7 +291,7 @@ for (const flavor of ['nft', 'legacy'] as const) {
       const rig = new Rig(undefined, 'IPv4', {}, flavor);
       rig.commit(NODE_ROWS);
       let refused: number[] = [];
-      for (let step = 0; step < 60; step++) {
+      for (let step = 0; step < usually(20, 60); step++) {
         if (random.chance(0.2)) refused = random.some([1, 2, 3, 4, 5], 0.3);
         refuse(rig, refused, 2);
         for (const index of [1, 2, 3, 4, 5, 6, 7, 8]) {

@@ -147,7 +147,7 @@ function chainsOf(rig: Rig): readonly (readonly [string, readonly string[]])[] {
 t.test('chains are divided and merged as frontends come and go, and changes rewrite few', async (t) => {
   const rig = await cluster(200, 1);
   const addresses = Array.from({ length: 100 }, (_, at) => `1.${at % 3}.${at}.10`);
-  for (const count of [20, 31, 32, 33, 100, 99, 33, 30, 31, 70, 0]) {
+  for (const count of usually([31, 33, 100, 30, 0], [20, 31, 32, 33, 100, 99, 33, 30, 31, 70, 0])) {
     rig.commit(other(addresses.slice(0, count)));
     await rig.sync();
     t.same(await rig.difference(), [], `${count} frontends`);

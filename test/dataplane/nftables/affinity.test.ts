@@ -4,6 +4,7 @@ import { nameClientKey, parseClientKey } from '../../../src/dataplane/nftables/a
 import { objectsOfChain } from '../../../src/dataplane/nftables/structure.js';
 import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import type { Row, RowRef } from '../../../src/state/rows.js';
+import { usually } from '../../support/extent.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, service, slice } from '../../support/rows.js';
 import { answers, connect, started, sticky } from './clients-scene.js';
@@ -92,10 +93,10 @@ t.test('affinity of other Services adds no rule to the connections of a Service 
   ]);
   await rig.sync();
   const [before, shared] = [ruleset(rig), sharedRules(rig)];
-  const indices = Array.from({ length: 300 }, (_, index) => index);
+  const indices = Array.from({ length: usually(60, 300) }, (_, index) => index);
   rig.commit(indices.flatMap((index) => numbered(index, index + 1)));
   await rig.sync();
-  t.equal(sharedRules(rig), shared, '300 timeouts');
+  t.equal(sharedRules(rig), shared, `${indices.length} timeouts`);
   t.ok(ruleset(rig).length > before.length);
   rig.commit([], indices.flatMap(gone));
   await rig.sync();

@@ -71,8 +71,8 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
   };
 }
 
-t.test('thousands of Services × 50 endpoints: a change of one endpoint is one small transaction', async (t) => {
-  const rig = await cluster(usually(1000, 5000));
+t.test('many Services × 50 endpoints: a change of one endpoint is one small transaction', async (t) => {
+  const rig = await cluster(usually(300, 5000));
   t.equal(rig.kernel.committed.length, 1, 'the whole table is one transaction');
 
   t.test('an endpoint that becomes unready is one transaction', async (t) => {
@@ -128,10 +128,10 @@ t.test('thousands of Services × 50 endpoints: a change of one endpoint is one s
   });
 });
 
-t.test('a change costs the same among 50 Services as among 2,000', async (t) => {
+t.test('a change costs the same among 50 Services as among many more', async (t) => {
   const calls: number[] = [];
   const bytes: number[] = [];
-  for (const services of [50, 2000]) {
+  for (const services of [50, usually(300, 2000)]) {
     const rig = await cluster(services);
     rig.commit([slice('s7', endpoints(7, [3]))]);
     const spied = counting(rig.table);

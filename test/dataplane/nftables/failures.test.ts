@@ -2,6 +2,7 @@ import t from 'tap';
 import { blamedFrontend } from '../../../src/dataplane/contract.js';
 import { isNativeError } from '../../../src/native/errors.js';
 import type { Row } from '../../../src/state/rows.js';
+import { usually } from '../../support/extent.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import type { Fault } from '../../support/fake-kernel/faults.js';
@@ -343,7 +344,8 @@ t.test('a process killed at any call leaves a state that the next one completes'
     let calls = 0;
     while (reached) {
       calls++;
-      for (const done of [false, true]) {
+      // With every other call the other way, where both are too many.
+      for (const done of usually([calls % 2 === 0], [false, true])) {
         const rig = await started();
         const revive = killAt(rig.kernel, calls, done);
         await story(rig).catch(() => undefined);
@@ -364,7 +366,7 @@ t.test('a process killed at any call leaves a state that the next one completes'
 });
 
 t.test('random faults and changes always converge', async (t) => {
-  for (const seed of [1, 2, 3]) {
+  for (const seed of usually([1], [1, 2, 3])) {
     const random = new SeededRandom(seed);
     const rig = await started();
     rig.kernel.faults.atRandom(random, 0.3);

@@ -233,7 +233,7 @@ t.test('refused rules of an existing chain stay as they were, and are retried by
 t.test('refused rules of many chains do not stop a sync', async (t) => {
   const me = (prefix: string): Row => node('me', ['192.168.0.2'], { podCIDRs: [prefix] });
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { localDetection: { type: 'NodeCIDR' } });
-  const services = Array.from({ length: 80 }, (_, index) =>
+  const services = Array.from({ length: usually(30, 80) }, (_, index) =>
     rowsOf(index, 1 + (index % 5), { externalIPs: [`192.0.2.${index}`], externalTrafficPolicy: 'Local' }),
   ).flat();
   rig.commit([...NODE_ROWS, me('10.7.0.0/24'), ...services]);
@@ -262,7 +262,7 @@ t.test('random histories with refused frontends converge', async (t) => {
     const numbers = Array.from({ length: 8 }, (_, index) => index + 10);
     let refused: readonly FrontendKey[] = [];
     const ever = new Set<FrontendKey>();
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < usually(12, 40); round++) {
       const [rows, removed]: [Row[], RowRef[]] = [[], []];
       for (const number of random.some(numbers, 0.3)) {
         const fields: ServiceText = {
