@@ -19,7 +19,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../src/base/clock.js';
-import { EXTENT_VARIABLE } from './support/extent.js';
+import { EXTENT_VARIABLE, HERE_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
 import { missingElse, MISSING_VARIABLE, Needs, reasons } from './support/needs.js';
 import { findPrograms, programsCache } from './support/programs.js';
@@ -54,6 +54,28 @@ const NEEDS_PROCESS =
 /** What runs in a network namespace of its own, by support/namespace.ts: started there it need not start itself again. */
 const NEEDS_NAMESPACE = /support\/namespace\.js/;
 
+/**
+ * What sends packets and asks nothing of the process that routes them: in `npm test` the program runs in the test's own process there, as in an emulated
+ * machine, at half the processor time. Other files, and all with test:all, start the program that ships.
+ */
+const ROUTED_HERE = new Set(
+  [
+    'affinity',
+    'balance',
+    'changes-under-traffic',
+    'connect-retry',
+    'dead-endpoints',
+    'fragments-and-errors',
+    'masquerade',
+    'node-ports',
+    'removed-endpoints',
+    'service-fields',
+    'source-ranges',
+    'udp-flows',
+    'verdicts',
+  ].map((name) => `kernel/${name}.test.js`),
+);
+
 /** Test files that run in one process. */
 interface Group {
   readonly name: string;
@@ -79,6 +101,11 @@ function folderOf(name: string): string {
   return /^(?:packages\/)?[^/]+(?=\/)/.exec(name)?.[0] ?? '';
 }
 
+/** An ordinary user's laboratory has a user namespace of its own, to which the test's process would not belong. */
+function isRoutedHere(name: string): boolean {
+  return extent.name === 'usual' && process.getuid?.() === 0 && ROUTED_HERE.has(name);
+}
+
 function groups(files: readonly string[]): readonly Group[] {
   const alone: Group[] = [];
   const together = new Map<string, string[]>();
@@ -88,7 +115,8 @@ function groups(files: readonly string[]): readonly Group[] {
     const text = readFileSync(file, 'utf8');
     const ownKernel = isUserMode(name);
     if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
-      alone.push({ name, files: [file], isolated: !ownKernel && NEEDS_NAMESPACE.test(text), ownKernel });
+      const isolated = !ownKernel && (NEEDS_NAMESPACE.test(text) || isRoutedHere(name));
+      alone.push({ name, files: [file], isolated, ownKernel });
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
   }
   const small = [...together].map(([folder, files]): Group => ({
@@ -121,7 +149,8 @@ async function run(group: Group, extent: Extent): Promise<Result> {
   // Limits of tap's own count from a test's start.
   const own = { [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
   const compiled: NodeJS.ProcessEnv = BUNDLE === undefined ? { NODE_COMPILE_CACHE: COMPILED } : {};
-  const variables = { ...process.env, ...extent.env, ...own, ...compiled };
+  const here = isRoutedHere(name) ? { [HERE_VARIABLE]: 'yes' } : {};
+  const variables = { ...process.env, ...extent.env, ...own, ...compiled, ...here };
   const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], group);
   const child = spawn(program, args, { env: { ...variables, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

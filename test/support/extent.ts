@@ -1,6 +1,9 @@
 /** How much of the tests runs; see test/run.ts. A file that is started by itself runs all that is in it. */
 export const EXTENT_VARIABLE = 'POINTSMAN_TESTS';
 
+/** Set where a laboratory's node is to be the namespace of the test process, which has one of its own, and the program is to run in that process. */
+export const HERE_VARIABLE = 'POINTSMAN_LAB_HERE';
+
 /** What `npm test` runs of a longer list of cases: one of each kind. */
 export function usually<Some, All>(some: Some, all: All): Some | All {
   return process.env[EXTENT_VARIABLE] === 'usual' ? some : all;

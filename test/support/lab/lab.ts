@@ -14,9 +14,10 @@ import {
   type Outcome,
   type TimedOutcome,
 } from './agent.js';
-import { usually } from '../extent.js';
+import { HERE_VARIABLE, usually } from '../extent.js';
 import { ADDRESSES, NETWORK, type NetworkDescription } from './topology.js';
 
+export { HERE_VARIABLE } from '../extent.js';
 export type { Failure, Fate, HttpAnswer, Outcome, TimedOutcome } from './agent.js';
 
 export interface Traffic {
@@ -80,9 +81,6 @@ export interface Watch {
   stop(): Promise<readonly TimedOutcome[]>;
 }
 
-/** Set where the node is to be the namespace of the test process, which has one of its own, and the program is to run in that process. */
-export const HERE_VARIABLE = 'POINTSMAN_LAB_HERE';
-
 /** Where starting programs takes long one agent serves all laboratories, one after the other. */
 const resident: { agent: Agent | null } = { agent: null };
 
@@ -92,9 +90,9 @@ function residentAgent(): Agent {
   return resident.agent;
 }
 
-/** How long to wait for what must come, in milliseconds: the program runs in this process where machines are emulated, perhaps on busy cores. */
+/** How long to wait for what must come, in milliseconds: the program runs in this process where machines are emulated, perhaps on busy cores, and in `npm test`. */
 export function patience(ms: number): number {
-  return process.env[HERE_VARIABLE] === undefined ? ms : 10 * ms;
+  return process.env[HERE_VARIABLE] === undefined ? ms : usually(1, 10) * ms;
 }
 
 /** Enough requests that one of up to three equally likely endpoints stays unseen once in fifty million runs. */
