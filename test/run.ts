@@ -67,6 +67,7 @@ const ROUTED_HERE = new Set(
     'dead-endpoints',
     'fragments-and-errors',
     'masquerade',
+    'modes/verdicts-iptables-nft',
     'node-ports',
     'removed-endpoints',
     'service-fields',
