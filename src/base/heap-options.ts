@@ -2,6 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 
 /** Options of V8. It writes to standard error what it does not know, so that each is named for the versions that have it. */
 interface V8Options {
+  /** From the process's first seconds on; not to be set later. */
+  readonly start: readonly string[];
   /** From before the first load on. */
   readonly load: readonly string[];
   /** From the end of the first load on. */
@@ -24,6 +26,7 @@ const HEAP: readonly string[] = ['--semi-space-growth-factor=1', '--heap-growing
  * of the CPU time; what optimised code of this size gains over a smaller one never makes up for that.
  */
 const ALL: V8Options = {
+  start: [],
   load: [...HEAP, '--max-inlined-bytecode-size-cumulative=200', '--no-incremental-marking'],
   changes: ['--heap-growing-percent=20', '--incremental-marking'],
 };
@@ -36,11 +39,13 @@ const ALL: V8Options = {
  * Service has functions that are called a few times and take long.
  *
  * V8 would collect garbage twice more when the process has been idle for 8 s after a collection. What a load leaves is collected when it ends
- * (`settleHeap`), so these two would free 0.2 MB in 0.1 s of CPU time.
+ * (`settleHeap`), so these two would free 0.2 MB in 0.1 s of CPU time. Once it has begun to, V8 ends the process if it finds fewer allowed than it has
+ * counted (a CHECK of its memory-reducer.cc). So this is set before it can have begun.
  */
 const SINCE_NODE_22: V8Options = {
+  start: ['--memory-reducer-gc-count=0'],
   load: ['--no-maglev', '--invocation-count-for-turbofan=30000', '--minimum-invocations-before-optimization=10000'],
-  changes: ['--minimum-invocations-before-optimization=2', '--memory-reducer-gc-count=0'],
+  changes: ['--minimum-invocations-before-optimization=2'],
 };
 
 /**
@@ -49,7 +54,7 @@ const SINCE_NODE_22: V8Options = {
  * ever runs often enough to make up for it.
  */
 const BY_NODE: ReadonlyMap<string, V8Options> = new Map([
-  ['20', { load: ['--interrupt-budget=400000'], changes: ['--interrupt-budget=1200000'] }],
+  ['20', { start: [], load: ['--interrupt-budget=400000'], changes: ['--interrupt-budget=1200000'] }],
   ['22', SINCE_NODE_22],
   ['24', SINCE_NODE_22],
 ]);
@@ -68,9 +73,17 @@ export function isKnownNode(): boolean {
   return BY_NODE.has(NODE_MAJOR);
 }
 
+/** Half of how long V8 waits before it begins to collect what an idle process leaves (kLongDelayMs of its memory-reducer.cc). */
+const START_MS = 4000;
+
+/** Those to set before the first load, in a process that is so many milliseconds old. */
+export function optionsOfLoad(ageMs: number): readonly string[] {
+  return [...(ageMs < START_MS ? v8Options('start') : []), ...v8Options('load')];
+}
+
 /** Sets V8's options for the first load. */
 export function limitMemory(): void {
-  for (const option of v8Options('load')) setFlagsFromString(option);
+  for (const option of optionsOfLoad(performance.now())) setFlagsFromString(option);
 }
 
 /**
