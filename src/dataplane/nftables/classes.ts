@@ -122,17 +122,17 @@ export function classChains(service: ServiceClass, node: NodePlan): readonly Cha
   return [...picks, ...localPicks, { name, hook: null, rules }];
 }
 
-/** The names of {@link classChains}. */
+/** The names of {@link classChains} and of the retry chain, each before those that it leads to. */
 export function classChainNames(service: ServiceClass): readonly string[] {
   const picks = (local: boolean): readonly string[] => {
     const pick = pickName(service, local);
-    return service.sticky ? [pick, pick + STICKY] : [pick];
+    return service.sticky ? [pick + STICKY, pick] : [pick];
   };
   return [
-    ...retryChainNames(service.retry),
-    ...picks(false),
-    ...(service.kind === 'external-local' ? picks(true) : []),
     ...(service.kind === 'pick' ? [] : [className(service)]),
+    ...(service.kind === 'external-local' ? picks(true) : []),
+    ...picks(false),
+    ...retryChainNames(service.retry),
   ];
 }
 

@@ -30,45 +30,31 @@ export class Unneeded {
   constructor(private readonly parts: UnneededParts) {}
 
   /**
-   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. An object
-   * that other software's rule leads to cannot be removed, but does not block the others. The next check finds what remains.
+   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. All of
+   * them are emptied before the first is deleted: they may lead to each other, and kernels before 6.2 release a map's
+   * references only after the transaction. An object that other software's rule leads to cannot be removed, but does not
+   * block the others. The next check finds what remains.
    */
   async remove(names: readonly string[]): Promise<readonly string[]> {
-    const { ledger, listings } = this.parts;
-    const { chains, sets, timeouts } = ledger;
+    if (names.length === 0) return [];
+    // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
+    this.parts.listings.distrust();
     const problems: string[] = [];
+    const emptied: (readonly string[])[] = [];
     for (let start = 0; start < names.length; start += MOST_REMOVED) {
-      let left = names.slice(start, start + MOST_REMOVED);
-      // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
-      if (left.length > 0) listings.distrust();
-      for (let refusals = 0; left.length > 0; refusals++) {
-        const refusal = await this.take(left);
-        if (refusal === null) break;
-        const offending = isRefusal(refusal.error) ? refusedObject(refusal.error) : null;
-        const isFound = offending !== null && left.includes(offending) && refusals < MOST_REFUSED;
-        const kept = isFound ? [offending] : left;
-        left = left.filter((name) => !kept.includes(name));
-        // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
-        for (const name of kept) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);
-        // Whether they are gone is unknown: the next sync compares everything.
-        if (!isRefusal(refusal.error)) throw refusal.error;
-        problems.push(`could not remove foreign objects (${kept.slice(0, 5).join(', ')}): ${messageOf(refusal.error)}`);
-      }
+      const part = names.slice(start, start + MOST_REMOVED);
+      const refusal = await refusalOf(() => this.empty(part));
+      if (refusal === null) emptied.push(part);
+      else problems.push(this.keep(part, refusal));
     }
+    for (const part of emptied) problems.push(...(await this.delete(part)));
     return problems;
   }
 
-  /** Empties everything first, then deletes: kernels before 6.2 release a map's references only after the transaction. */
-  private async take(names: readonly string[]): Promise<{ readonly error: unknown } | null> {
+  private async empty(names: readonly string[]): Promise<void> {
     const { family, ledger, structure, clients, sender, onKeys } = this.parts;
     const { chains, sets, timeouts } = ledger;
-    const where = { family: NFT_FAMILY[family], table: TABLE };
-    const keys = {
-      ...noKeys(),
-      chains: names.filter((name) => chains.acknowledged.has(name)),
-      sets: names.filter((name) => sets.acknowledged.has(name)),
-      timeouts: names.filter((name) => timeouts.acknowledged.has(name)),
-    };
+    const keys = this.keysOf(names);
     for (const name of keys.chains) chains.desire(name, undefined);
     for (const name of keys.sets) sets.desire(name, undefined);
     for (const name of keys.timeouts) timeouts.desire(name, undefined);
@@ -76,21 +62,63 @@ export class Unneeded {
     ledger.uses.dropped(names);
     structure.forget(names);
     clients.dropped(names);
-    try {
-      const flushes = [
-        ...keys.chains.map((name) => flushChain(where, name)),
-        ...keys.sets.map((name) => flushSet(where, name)),
-      ];
-      if (flushes.length > 0) await sender.transact([{ type: 'commands', commands: flushes }]);
-      const deletions = [
+    const where = { family: NFT_FAMILY[family], table: TABLE };
+    const commands = [
+      ...keys.chains.map((name) => flushChain(where, name)),
+      ...keys.sets.map((name) => flushSet(where, name)),
+    ];
+    if (commands.length > 0) await sender.transact([{ type: 'commands', commands }]);
+  }
+
+  /** Deletes all but what the kernel refuses to delete. */
+  private async delete(names: readonly string[]): Promise<readonly string[]> {
+    const { family, sender } = this.parts;
+    const where = { family: NFT_FAMILY[family], table: TABLE };
+    const problems: string[] = [];
+    let left = names;
+    for (let refusals = 0; left.length > 0; refusals++) {
+      const keys = this.keysOf(left);
+      const commands = [
         ...keys.chains.map((name) => deleteChain(where, name)),
         ...keys.sets.map((name) => deleteSet(where, name)),
         ...keys.timeouts.map((name) => deleteTimeout(where, name)),
       ];
-      await sender.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
-      return null;
-    } catch (error) {
-      return { error };
+      const refusal = await refusalOf(() => sender.commit({ operations: [{ type: 'commands', commands }], keys }));
+      if (refusal === null) break;
+      const offending = refusedObject(refusal);
+      const isFound = offending !== null && left.includes(offending) && refusals < MOST_REFUSED;
+      const kept = isFound ? [offending] : left;
+      left = left.filter((name) => !kept.includes(name));
+      problems.push(this.keep(kept, refusal));
     }
+    return problems;
+  }
+
+  private keysOf(names: readonly string[]): TableKeys {
+    const { chains, sets, timeouts } = this.parts.ledger;
+    return {
+      ...noKeys(),
+      chains: names.filter((name) => chains.acknowledged.has(name)),
+      sets: names.filter((name) => sets.acknowledged.has(name)),
+      timeouts: names.filter((name) => timeouts.acknowledged.has(name)),
+    };
+  }
+
+  /** A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm. */
+  private keep(names: readonly string[], refusal: unknown): string {
+    const { chains, sets, timeouts } = this.parts.ledger;
+    for (const name of names) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);
+    return `could not remove foreign objects (${names.slice(0, 5).join(', ')}): ${messageOf(refusal)}`;
+  }
+}
+
+/** What the kernel refused; null: it did the work. After any other failure the next sync compares everything. */
+async function refusalOf(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return error;
   }
 }

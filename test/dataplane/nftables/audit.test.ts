@@ -192,6 +192,36 @@ t.test('unused objects are removed after a delay, without a listing', async (t) 
   t.same(await rig.during(() => rig.sync()), []);
 });
 
+t.test('objects that became unused during one sync are removed in any division', async (t) => {
+  const rig = await started();
+  const before = rig.kernel.table('ip')?.chains.size;
+  rig.commit([
+    service('more', {
+      clusterIPs: ['10.96.0.77'],
+      loadBalancer: ['203.0.113.77'],
+      externalTrafficPolicy: 'Local',
+      affinitySeconds: 90,
+    }),
+    slice('more', [{ address: '10.0.1.77' }]),
+  ]);
+  await rig.sync();
+  // As on a slow machine: each became unused at another time, and each next sync finds some that it is time to remove.
+  rig.step = 0.5;
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'more' }]);
+  let { dueAt } = await rig.sync();
+  rig.step = 0;
+  let syncs = 0;
+  for (; dueAt !== undefined; syncs++) {
+    rig.now = dueAt;
+    const report = await rig.sync();
+    t.same(report.problems, []);
+    dueAt = report.dueAt;
+  }
+  t.ok(syncs > 3, `${syncs} syncs`);
+  t.equal(rig.kernel.table('ip')?.chains.size, before);
+  t.same(await rig.difference(), []);
+});
+
 t.test('an unused object that is needed again before its removal stays', async (t) => {
   const rig = await started();
   const rows = [

@@ -78,6 +78,29 @@ for (const lateRelease of [false, true]) {
   );
 }
 
+t.test('a large table of another proxy is removed, whatever leads where in it', async (t) => {
+  const rig = await started();
+  const numbers = Array.from({ length: 600 }, (_, number) => number);
+  const chain = (kind: string, number: number): string => `${kind}-ULMVA6XW-ns1/svc${number}/tcp/p80`;
+  await change(
+    rig.kernel,
+    ...['endpoint', 'external', 'service'].flatMap((kind) =>
+      numbers.map((number) => ({ add: on('chain', { name: chain(kind, number) }) })),
+    ),
+    ...numbers.flatMap((number) => [
+      { add: on('rule', { chain: chain('external', number), expr: [{ goto: { target: chain('service', number) } }] }) },
+      { add: on('rule', { chain: chain('service', number), expr: [{ goto: { target: chain('endpoint', number) } }] }) },
+    ]),
+  );
+  rig.restart();
+  t.same((await rig.sync()).problems, []);
+  t.same(
+    [...(rig.kernel.table('ip')?.chains.keys() ?? [])].filter((name) => name.includes('/')),
+    [],
+  );
+  t.same(await rig.difference(), []);
+});
+
 t.test('foreign objects that cannot be removed are reported, and the sync succeeds', async (t) => {
   const rig = await started();
   await change(rig.kernel, { add: on('chain', { name: 'service-A' }) });

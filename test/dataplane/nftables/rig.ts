@@ -30,6 +30,8 @@ export function webOf(count: number): Row {
 export class Rig extends FamilyRig<FakeKernel, FamilyDataplane> {
   /** Milliseconds. */
   now = 0;
+  /** So much later is each look at the clock than the one before, in milliseconds. */
+  step = 0;
   /** Of the next process: whether it counts refused packets. */
   countsRefused = false;
   /** The sysctls in force. */
@@ -56,7 +58,7 @@ export class Rig extends FamilyRig<FakeKernel, FamilyDataplane> {
       this.family,
       undefined,
       undefined,
-      () => this.now,
+      () => (this.now += this.step),
       this.countsRefused,
       () => this.timeouts,
     );
