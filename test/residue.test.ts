@@ -53,8 +53,12 @@ for (const mode of LINUX_STORIES) {
       }
       t.notSame([...node.world.contents()].sort(), before, 'they are there');
       for (const name of others) await deleteAll(cluster, name);
+      await node.follow(await cluster.mark());
+      await node.sync();
       t.same(await contents(), before, `round ${round}`);
       t.same(node.world.leftovers(), []);
+      const complaints = node.process.log.lines.filter((line) => /^(?:warn|error) /.test(line));
+      t.same(complaints, [], 'the kernel refused nothing');
     }
   });
 }

@@ -31,6 +31,17 @@ export class FakeClock implements Clock {
     return this.timers.size;
   }
 
+  /** When the first of them ends; null: none waits. */
+  get next(): number | null {
+    return this.first(Infinity)?.time ?? null;
+  }
+
+  /** The time after `ms` that something took. Callbacks wait until it has ended. */
+  elapse(ms: number): number {
+    this.time += ms;
+    return this.time;
+  }
+
   /** Moves on by `ms`, stopping at every timer on the way and letting promises settle there. */
   async advance(ms: number): Promise<void> {
     const end = this.time + ms;
@@ -41,7 +52,7 @@ export class FakeClock implements Clock {
       timer.callback();
       await settle();
     }
-    this.time = end;
+    this.time = Math.max(this.time, end);
   }
 
   private first(end: number): Timer | null {

@@ -18,6 +18,7 @@ import type { SourceWriter, StateChange } from '../../src/state/writer.js';
 import type { NativeAddon } from '../../src/native/contract.js';
 import { FakeClock } from './fake-clock.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
+import { SeededRandom } from './random.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
 import { scenarioConfig, type ScenarioMode, type ScenarioWorld } from './scenario-world.js';
@@ -26,6 +27,9 @@ import { scenarioConfig, type ScenarioMode, type ScenarioWorld } from './scenari
 const UNUSED = { address: parseAddress('127.0.0.1')!, port: 0 };
 /** After which a suspicion is looked into. */
 const SUSPICION_MS = 10;
+
+/** How long the dataplane may take from one look at its clock to the next. */
+const LOOKS_MS = [0, 0.01, 0.1];
 
 /** How long attempts to connect are gathered for a pass over them. */
 const ATTEMPTS_MS = 100;
@@ -124,7 +128,7 @@ export class ScenarioProcess {
     addon: NativeAddon,
   ) {
     const { store } = this;
-    const wallClock = (): bigint => BigInt(clock.now());
+    const wallClock = (): bigint => BigInt(Math.floor(clock.now()));
     const progress = new Progress(FAMILIES, clock, wallClock);
     this.health = new HealthState(progress, 60_000, clock, wallClock);
     this.writer = store.register('story');
@@ -180,11 +184,13 @@ export class ScenarioProcess {
   ): Promise<ScenarioProcess> {
     const clock = new FakeClock();
     const log = new RecordingLog();
+    const random = new SeededRandom(1);
     const parts = {
       config: scenarioConfig(mode),
       addon,
       log,
-      now: () => clock.now(),
+      // What comes after something else has another time, as on a slow machine.
+      now: () => clock.elapse(random.pick(LOOKS_MS)),
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
       conntrackTimeouts: () => BUILT_IN_TIMEOUTS,
@@ -264,7 +270,8 @@ export class ScenarioProcess {
   /** The same without the full pass. */
   async wait(ms: number): Promise<void> {
     for (const end = this.clock.now() + ms; this.clock.now() < end;) {
-      await this.clock.advance(Math.min(1000, end - this.clock.now()));
+      const next = Math.min(this.clock.next ?? end, this.clock.now() + 1000, end);
+      await this.clock.advance(Math.max(next - this.clock.now(), 0));
       if (!this.asked) continue;
       const succeeded = await this.pass(this.first).then(
         () => true,

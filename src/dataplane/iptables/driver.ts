@@ -74,6 +74,8 @@ export class IptablesDriver implements Driver<Chains> {
   private followsIpvs = false;
   /** Whether loopback was served, and so guarded, when everything was last written. */
   private guardsLoopback = false;
+  /** Whether unanswered attempts were limited, and so hooked, when everything was last written. */
+  private hooksRetries = false;
   private written: SentStreams['rules'] = { filter: 0, nat: 0 };
   /** All streams go through it, so that none of ours looks like an external change. */
   private readonly programs: TablesOptions['addon'];
@@ -189,9 +191,8 @@ export class IptablesDriver implements Driver<Chains> {
   /** A change under way when its answer was lost is not reported as lost. */
   losses(listing: Chains): readonly string[] {
     const { acknowledged, unknown } = this.chains;
-    const jumps = hookRepairs(listing, wantedHooks(false, this.settings.retries)).filter(
-      ({ verb }) => verb === 'insert',
-    );
+    const hooks = wantedHooks(false, this.hooksRetries);
+    const jumps = hookRepairs(listing, hooks).filter(({ verb }) => verb === 'insert');
     return [
       ...differences(acknowledged, listedStates(listing, isOwnChain), (id) => !unknown.has(id)),
       ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
@@ -227,7 +228,10 @@ export class IptablesDriver implements Driver<Chains> {
     if (refused !== null) await this.blame(refused, jumps, isFirst);
     await groups.restore();
     const released = await groups.bringDue();
-    if (full) this.guardsLoopback = table.node.nodePortsOnLoopback;
+    if (full) {
+      this.guardsLoopback = table.node.nodePortsOnLoopback;
+      this.hooksRetries = this.settings.retries;
+    }
     this.followsIpvs = false;
     const { rules, ...sent } = writer.takeSent();
     this.written = rules;

@@ -5,7 +5,7 @@ const WRITES =
   /^(?:nftTransact|iptablesRestore|accountCreate|timeoutSet|timeoutDelete|ipvsApply|ipvsSetTimeouts|ipsetApply|addressApply|linkEnsureDummy|linkDelete|conntrackDelete|conntrackChallenge)$/;
 
 /** Calls that only compute, or only end with the process. */
-const HARMLESS = /^(?:nftCompile|nftEncode|nftMaxBatch|\w+Watch|iptablesEncode|peerName|peerUser)$/;
+const HARMLESS = /^(?:nftCompile|nftEncode|nftMaxBatch|\w+Watch|iptablesEncode|iptablesListingMs|peerName|peerUser)$/;
 
 /** An addon of a process that may be killed at any write to the kernel: from then on it does nothing more. */
 export class Mortal {

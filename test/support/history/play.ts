@@ -25,8 +25,11 @@ export async function play(
     if (write.type === 'put') await cluster.put(write.object);
   const node = await HistoryNode.start(mode, story, cluster);
   try {
+    let isHarmed = false;
     for (const [index, step] of steps.entries()) {
+      isHarmed ||= step.does === 'harm';
       const findings = step.does === 'compare' ? await compare(node, mode, story, cluster) : [];
+      if (!isHarmed) findings.push(...complaints(node));
       if (findings.length > 0) return { findings, steps: index + 1 };
       await take(step, node, cluster);
     }
@@ -80,17 +83,17 @@ async function take(step: Step, node: HistoryNode, cluster: Cluster): Promise<vo
   }
 }
 
+/** What the process says of others, who did nothing. */
+function complaints({ process }: HistoryNode): readonly string[] {
+  return process.log.lines.filter((line) => /^warn (?:external change|could not remove)/.test(line));
+}
+
 async function follow(node: HistoryNode, cluster: Cluster): Promise<void> {
   if (cluster.answers) await node.follow(await cluster.mark());
 }
 
 /** How the node differs, two sync periods later, from one where the process starts for the first time. */
-async function compare(
-  node: HistoryNode,
-  mode: ScenarioMode,
-  story: Story,
-  cluster: Cluster,
-): Promise<readonly string[]> {
+async function compare(node: HistoryNode, mode: ScenarioMode, story: Story, cluster: Cluster): Promise<string[]> {
   await cluster.restore();
   await follow(node, cluster);
   try {
