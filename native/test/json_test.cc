@@ -16,7 +16,7 @@ std::string text_of(std::string_view text) {
 }
 
 // `offset: message`, or nothing.
-std::string complaint(std::string_view text) {
+std::string json_complaint(std::string_view text) {
   const auto parsed = json::parse(text);
   return parsed.ok() ? "" : std::to_string(parsed.error().offset) + ": " + parsed.error().message;
 }
@@ -41,17 +41,17 @@ TEST(json_strings) {
 }
 
 TEST(json_refusals_have_a_place) {
-  CHECK_EQUAL(complaint("{\"a\":1,}"), "7: expected a member name");
-  CHECK_EQUAL(complaint("[1 2]"), "3: expected ',' or ']'");
-  CHECK_EQUAL(complaint("1.5"), "1: numbers are integers here");
-  CHECK_EQUAL(complaint("1e3"), "1: numbers are integers here");
-  CHECK_EQUAL(complaint("01"), "2: a number starts with 0");
-  CHECK_EQUAL(complaint("9223372036854775808"), "19: number beyond 64 bits");
-  CHECK_EQUAL(complaint("{\"a\":1,\"a\":2}"), "10: member \"a\" is repeated");
-  CHECK_EQUAL(complaint("1 1"), "2: text after the value");
-  CHECK_EQUAL(complaint(""), "0: unexpected end");
-  CHECK_EQUAL(complaint("nul"), "0: unexpected character");
-  CHECK_EQUAL(complaint("-"), "1: unexpected character");
+  CHECK_EQUAL(json_complaint("{\"a\":1,}"), "7: expected a member name");
+  CHECK_EQUAL(json_complaint("[1 2]"), "3: expected ',' or ']'");
+  CHECK_EQUAL(json_complaint("1.5"), "1: numbers are integers here");
+  CHECK_EQUAL(json_complaint("1e3"), "1: numbers are integers here");
+  CHECK_EQUAL(json_complaint("01"), "2: a number starts with 0");
+  CHECK_EQUAL(json_complaint("9223372036854775808"), "19: number beyond 64 bits");
+  CHECK_EQUAL(json_complaint("{\"a\":1,\"a\":2}"), "10: member \"a\" is repeated");
+  CHECK_EQUAL(json_complaint("1 1"), "2: text after the value");
+  CHECK_EQUAL(json_complaint(""), "0: unexpected end");
+  CHECK_EQUAL(json_complaint("nul"), "0: unexpected character");
+  CHECK_EQUAL(json_complaint("-"), "1: unexpected character");
 }
 
 TEST(json_depth_is_bounded) {

@@ -18,13 +18,11 @@ namespace pointsman::addon {
 
 namespace {
 
-using conntrack::Family;
-
-constexpr const char* kList = "conntrack list";
+constexpr const char* kListFlows = "conntrack list";
 constexpr const char* kDelete = "conntrack delete";
 constexpr const char* kChallenge = "challenge clients";
 
-Family flow_family(const Argument& at) { return at.either("ip", "ip6") ? Family::kIPv6 : Family::kIPv4; }
+conntrack::Family flow_family(const Argument& at) { return at.either("ip", "ip6") ? conntrack::Family::kIPv6 : conntrack::Family::kIPv4; }
 
 conntrack::FlowFilter filter_argument(const Argument& at) {
   conntrack::FlowFilter filter;
@@ -59,7 +57,7 @@ conntrack::FlowFilter translated_argument(const Argument& family, const Argument
   return filter;
 }
 
-netlink::Bytes records_argument(const Argument& at, Family family) {
+netlink::Bytes records_argument(const Argument& at, conntrack::Family family) {
   netlink::Bytes records = at.bytes();
   const std::size_t length = conntrack::record_length(family);
   if (records.size() % length != 0) at.expect("whole records of " + std::to_string(length) + " bytes");
@@ -70,17 +68,17 @@ Napi::Value count_value(Napi::Env env, std::size_t count) {
   return Napi::Number::New(env, static_cast<double>(count));
 }
 
-class ListCall final : public AsyncCall {
+class ListFlowsCall final : public AsyncCall {
  public:
-  ListCall(std::shared_ptr<netlink::SocketPool> sockets, conntrack::FlowFilter filter)
+  ListFlowsCall(std::shared_ptr<netlink::SocketPool> sockets, conntrack::FlowFilter filter)
       : sockets_(std::move(sockets)), filter_(std::move(filter)) {}
 
  private:
   void execute() override {
     auto socket = sockets_->take();
-    if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kListFlows));
     auto listed = conntrack::list_flows(socket.value(), filter_);
-    if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
+    if (!listed.ok()) return fail(from_netlink(listed.error(), kListFlows));
     sockets_->give_back(std::move(socket.value()));
     records_ = std::move(listed.value());
   }
@@ -99,7 +97,7 @@ class ListCall final : public AsyncCall {
 
 class DeleteCall final : public AsyncCall {
  public:
-  DeleteCall(std::shared_ptr<netlink::SocketPool> sockets, Family family, netlink::Bytes records)
+  DeleteCall(std::shared_ptr<netlink::SocketPool> sockets, conntrack::Family family, netlink::Bytes records)
       : sockets_(std::move(sockets)), family_(family), records_(std::move(records)) {}
 
  private:
@@ -129,14 +127,14 @@ class DeleteCall final : public AsyncCall {
   }
 
   std::shared_ptr<netlink::SocketPool> sockets_;
-  Family family_;
+  conntrack::Family family_;
   netlink::Bytes records_;
   conntrack::FlowDeletion deletion_;
 };
 
 class ChallengeCall final : public AsyncCall {
  public:
-  ChallengeCall(Family family, netlink::Bytes records) : family_(family), records_(std::move(records)) {}
+  ChallengeCall(conntrack::Family family, netlink::Bytes records) : family_(family), records_(std::move(records)) {}
 
  private:
   void execute() override {
@@ -153,7 +151,7 @@ class ChallengeCall final : public AsyncCall {
     return value;
   }
 
-  Family family_;
+  conntrack::Family family_;
   netlink::Bytes records_;
   conntrack::Challenges challenges_;
 };
@@ -162,7 +160,7 @@ Napi::Value conntrack_list(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   conntrack::FlowFilter filter = filter_argument(Argument(info[0], "filter", misuse));
   if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
+  return AsyncCall::start(info.Env(), kListFlows, std::make_unique<ListFlowsCall>(sockets_of(info.Env()), std::move(filter)));
 }
 
 Napi::Value conntrack_list_translated(const Napi::CallbackInfo& info) {
@@ -170,12 +168,12 @@ Napi::Value conntrack_list_translated(const Napi::CallbackInfo& info) {
   conntrack::FlowFilter filter =
       translated_argument(Argument(info[0], "family", misuse), Argument(info[1], "replySources", misuse));
   if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
+  return AsyncCall::start(info.Env(), kListFlows, std::make_unique<ListFlowsCall>(sockets_of(info.Env()), std::move(filter)));
 }
 
 Napi::Value conntrack_challenge(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const Family family = flow_family(Argument(info[0], "family", misuse));
+  const conntrack::Family family = flow_family(Argument(info[0], "family", misuse));
   netlink::Bytes records = records_argument(Argument(info[1], "records", misuse), family);
   if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kChallenge, std::make_unique<ChallengeCall>(family, std::move(records)));
@@ -183,7 +181,7 @@ Napi::Value conntrack_challenge(const Napi::CallbackInfo& info) {
 
 Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const Family family = flow_family(Argument(info[0], "family", misuse));
+  const conntrack::Family family = flow_family(Argument(info[0], "family", misuse));
   netlink::Bytes records = records_argument(Argument(info[1], "records", misuse), family);
   if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kDelete, std::make_unique<DeleteCall>(sockets_of(info.Env()), family, std::move(records)));

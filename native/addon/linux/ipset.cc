@@ -20,11 +20,11 @@ using Names = std::vector<std::string>;
 using Listings = std::vector<std::optional<ipset::Listing>>;
 
 constexpr const char* kNames = "ipset names";
-constexpr const char* kApply = "ipset apply";
-constexpr const char* kList = "ipset list";
-constexpr const char* kDigests = "ipset digests";
+constexpr const char* kApplySets = "ipset apply";
+constexpr const char* kListSets = "ipset list";
+constexpr const char* kSetDigests = "ipset digests";
 
-Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
+Napi::Value to_applied_sets(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApplySets); }
 
 Napi::Value to_family(Napi::Env env, std::uint8_t family) {
   if (family == AF_UNSPEC) return env.Null();
@@ -78,13 +78,13 @@ Napi::Value to_listings(Napi::Env env, const Listings& listings) {
   return array;
 }
 
-std::string name_argument(const Argument& at) { return at.text(1, IPSET_MAXNAMELEN - 1); }
+std::string set_name_argument(const Argument& at) { return at.text(1, IPSET_MAXNAMELEN - 1); }
 
 ipset::Type type_argument(const Argument& at) {
   return static_cast<ipset::Type>(at.word({"hash:ip", "hash:ip,port", "hash:ip,port,ip", "hash:ip,port,net", "hash:net,net", "bitmap:port"}));
 }
 
-std::uint8_t family_argument(const Argument& at, ipset::Type type) {
+std::uint8_t set_family_argument(const Argument& at, ipset::Type type) {
   if (type != ipset::Type::kPort) return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET;
   if (!at.is_null()) at.expect("null");
   return AF_UNSPEC;
@@ -97,9 +97,9 @@ ipset::Ports ports_argument(const Argument& at) {
 
 ipset::Creation creation_argument(const Argument& at) {
   ipset::Creation creation;
-  creation.name = name_argument(at.member("name"));
+  creation.name = set_name_argument(at.member("name"));
   creation.type = type_argument(at.member("type"));
-  creation.family = family_argument(at.member("family"), creation.type);
+  creation.family = set_family_argument(at.member("family"), creation.type);
   const bool ports = creation.type == ipset::Type::kPort;
   creation.hash_size = at.member("hashSize").integer(ports ? 0 : 1, ports ? 0 : INT32_MAX);
   creation.max_elements = at.member("maxElements").integer(ports ? 0 : 1, ports ? 0 : UINT32_MAX);
@@ -127,9 +127,9 @@ ipset::ElementsOperation elements_argument(const Argument& at, bool add) {
   const Argument set = at.member("set");
   ipset::ElementsOperation operation;
   operation.add = add;
-  operation.name = name_argument(set.member("name"));
+  operation.name = set_name_argument(set.member("name"));
   operation.type = type_argument(set.member("type"));
-  operation.family = family_argument(set.member("family"), operation.type);
+  operation.family = set_family_argument(set.member("family"), operation.type);
   const Argument elements = at.member("elements");
   operation.elements = elements.bytes();
   const std::size_t length = ipset::layout_of(operation.type, operation.family).length();
@@ -138,14 +138,14 @@ ipset::ElementsOperation elements_argument(const Argument& at, bool add) {
   return operation;
 }
 
-ipset::Operation operation_argument(const Argument& at) {
+ipset::Operation set_operation_argument(const Argument& at) {
   switch (at.member("type").word({"create", "destroy", "flush", "add", "delete"})) {
     case 0:
       return creation_argument(at.member("set"));
     case 1:
-      return ipset::Destruction{name_argument(at.member("name"))};
+      return ipset::Destruction{set_name_argument(at.member("name"))};
     case 2:
-      return ipset::Flush{name_argument(at.member("name"))};
+      return ipset::Flush{set_name_argument(at.member("name"))};
     case 3:
       return elements_argument(at, true);
     default:
@@ -162,17 +162,17 @@ Napi::Value ipset_apply(const Napi::CallbackInfo& info) {
   std::vector<ipset::Operation> operations;
   for (const Argument& each : Argument(info[0], "operations", misuse).items()) {
     const Napi::HandleScope scope(info.Env());
-    operations.push_back(operation_argument(each));
+    operations.push_back(set_operation_argument(each));
   }
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<netlink::Applied>::start(
-      info, kApply, sockets_of(info.Env()),
-      [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, to_applied);
+      info, kApplySets, sockets_of(info.Env()),
+      [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, to_applied_sets);
 }
 
 Names names_argument(const Argument& at) {
   Names names;
-  for (const Argument& each : at.items()) names.push_back(name_argument(each));
+  for (const Argument& each : at.items()) names.push_back(set_name_argument(each));
   return names;
 }
 
@@ -181,7 +181,7 @@ Napi::Value ipset_list(const Napi::CallbackInfo& info) {
   Names names = names_argument(Argument(info[0], "names", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<Listings>::start(
-      info, kList, sockets_of(info.Env()),
+      info, kListSets, sockets_of(info.Env()),
       [names = std::move(names)](netlink::Socket& socket) { return ipset::list_sets(socket, names); }, to_listings);
 }
 
@@ -192,7 +192,7 @@ Napi::Value ipset_digests(const Napi::CallbackInfo& info) {
   const auto extent = headers ? ipset::Extent::kWithoutElements : ipset::Extent::kWhole;
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<std::vector<double>>::start(
-      info, kDigests, sockets_of(info.Env()),
+      info, kSetDigests, sockets_of(info.Env()),
       [names = std::move(names), extent](netlink::Socket& socket) { return ipset::set_digests(socket, names, extent); }, numbers_value);
 }
 

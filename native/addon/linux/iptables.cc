@@ -30,7 +30,7 @@ using iptables::ProcessEnvironment;
 constexpr const char* kFlavors = "iptables flavors";
 constexpr const char* kDigests = "iptables digests";
 constexpr const char* kRestore = "iptables restore";
-constexpr const char* kList = "iptables list";
+constexpr const char* kListChains = "iptables list";
 constexpr const char* kCounts = "iptables counts";
 constexpr const char* kMatch = "iptables match";
 constexpr const char* kSizes = "iptables sizes";
@@ -39,7 +39,7 @@ constexpr const char* kRemembering = "iptables remembering";
 /// Of a few hundred tables: the kernel has five.
 constexpr std::size_t kMaxSizesBytes = 65'536;
 
-NativeError from_failure(const iptables::Failure& failure, const char* operation) {
+NativeError from_program_failure(const iptables::Failure& failure, const char* operation) {
   NativeError error;
   error.code = "ERR_IPTABLES";
   error.error_number = failure.error_number;
@@ -112,7 +112,7 @@ class RestoreCall final : public AsyncCall {
  private:
   void execute() override {
     const auto restored = iptables::restore(environment_, transaction_);
-    if (!restored.ok()) return fail(from_failure(restored.error(), kRestore));
+    if (!restored.ok()) return fail(from_program_failure(restored.error(), kRestore));
     ack_ = restored.value();
   }
 
@@ -128,15 +128,15 @@ class RestoreCall final : public AsyncCall {
   iptables::Ack ack_;
 };
 
-class ListCall final : public AsyncCall {
+class ListChainsCall final : public AsyncCall {
  public:
-  ListCall(iptables::Family family, iptables::Flavor flavor, std::vector<iptables::Table> tables, std::vector<std::string> text_of)
+  ListChainsCall(iptables::Family family, iptables::Flavor flavor, std::vector<iptables::Table> tables, std::vector<std::string> text_of)
       : family_(family), flavor_(flavor), tables_(std::move(tables)), text_of_(std::move(text_of)) {}
 
  private:
   void execute() override {
     auto listed = iptables::list_chains(environment_, family_, flavor_, tables_, text_of_);
-    if (!listed.ok()) return fail(from_failure(listed.error(), kList));
+    if (!listed.ok()) return fail(from_program_failure(listed.error(), kListChains));
     chains_ = std::move(listed.value());
   }
 
@@ -168,7 +168,7 @@ class SizesCall final : public AsyncCall {
       iptables::Failure failure;
       failure.error_number = sizes.error();
       failure.reason = "the kernel does not tell the sizes of its tables";
-      return fail(from_failure(failure, kSizes));
+      return fail(from_program_failure(failure, kSizes));
     }
     sizes_ = std::move(sizes.value());
   }
@@ -217,7 +217,7 @@ class CountsCall final : public AsyncCall {
  private:
   void execute() override {
     auto counted = iptables::count_packets(environment_, family_, flavor_, table_, prefix_);
-    if (!counted.ok()) return fail(from_failure(counted.error(), kCounts));
+    if (!counted.ok()) return fail(from_program_failure(counted.error(), kCounts));
     chains_ = std::move(counted.value());
   }
 
@@ -246,7 +246,7 @@ class RememberingCall final : public AsyncCall {
  private:
   void execute() override {
     const auto found = iptables::first_remembering(lists_, source_, seconds_);
-    if (!found.ok()) return fail(from_failure(found.error(), kRemembering));
+    if (!found.ok()) return fail(from_program_failure(found.error(), kRemembering));
     index_ = found.value();
   }
 
@@ -295,8 +295,8 @@ Napi::Value iptables_list(const Napi::CallbackInfo& info) {
   std::vector<std::string> text_of;
   for (const Argument& prefix : Argument(info[3], "textOf", misuse).items()) text_of.push_back(prefix.text(0, 255));
   if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(info.Env(), kList,
-                          std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
+  return AsyncCall::start(info.Env(), kListChains,
+                          std::make_unique<ListChainsCall>(family, flavor, std::move(tables), std::move(text_of)));
 }
 
 Napi::Value iptables_counts(const Napi::CallbackInfo& info) {

@@ -6,8 +6,6 @@ namespace pointsman::addon {
 
 namespace {
 
-using iptables::Family;
-
 /// XT_EXTENSION_MAXNAMELEN − 1.
 constexpr std::size_t kMaxChain = 28;
 /// XT_RECENT_NAME_LEN − 1.
@@ -31,7 +29,7 @@ std::string rule_argument(const Argument& at) {
   return text;
 }
 
-iptables::EndpointRules endpoints_argument(const Argument& at, Family family) {
+iptables::EndpointRules endpoints_argument(const Argument& at, iptables::Family family) {
   constexpr const char* kProtocols[] = {"tcp", "udp", "sctp"};
   iptables::EndpointRules rules;
   rules.protocol = kProtocols[at.member("protocol").word({"tcp", "udp", "sctp"})];
@@ -51,7 +49,7 @@ iptables::EndpointRules endpoints_argument(const Argument& at, Family family) {
   return rules;
 }
 
-iptables::ChainOperation chain_argument(const Argument& at, Family family) {
+iptables::ChainOperation chain_argument(const Argument& at, iptables::Family family) {
   iptables::ChainOperation operation;
   operation.table = iptables_table_argument(at.member("table"));
   operation.chain = word_argument(at.member("chain"), kMaxChain);
@@ -67,7 +65,7 @@ iptables::ChainOperation chain_argument(const Argument& at, Family family) {
   return operation;
 }
 
-iptables::Operation operation_argument(const Argument& at, Family family) {
+iptables::Operation rules_operation_argument(const Argument& at, iptables::Family family) {
   const std::size_t type = at.member("type").word({"chain", "delete-chain", "rule"});
   if (type == 0) return chain_argument(at, family);
   const iptables::Table table = iptables_table_argument(at.member("table"));
@@ -79,7 +77,7 @@ iptables::Operation operation_argument(const Argument& at, Family family) {
 
 }  // namespace
 
-Family iptables_family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? Family::kIPv6 : Family::kIPv4; }
+iptables::Family iptables_family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? iptables::Family::kIPv6 : iptables::Family::kIPv4; }
 
 iptables::Flavor iptables_flavor_argument(const Argument& at) {
   return at.either("legacy", "nft") ? iptables::Flavor::kNft : iptables::Flavor::kLegacy;
@@ -102,7 +100,7 @@ iptables::Transaction iptables_transaction_argument(const Argument& at) {
   transaction.family = iptables_family_argument(at.member("family"));
   transaction.flavor = iptables_flavor_argument(at.member("flavor"));
   for (const Argument& operation : at.member("operations").items()) {
-    transaction.operations.push_back(operation_argument(operation, transaction.family));
+    transaction.operations.push_back(rules_operation_argument(operation, transaction.family));
   }
   return transaction;
 }

@@ -17,7 +17,7 @@ namespace {
 using Services = std::vector<ipvs::ListedService>;
 using DestinationLists = std::vector<ipvs::Destinations>;
 
-constexpr const char* kApply = "ipvs apply";
+constexpr const char* kApplyServices = "ipvs apply";
 constexpr const char* kServices = "ipvs services";
 constexpr const char* kDestinations = "ipvs destinations";
 constexpr const char* kServicesDigest = "ipvs services digest";
@@ -28,7 +28,7 @@ constexpr const char* kSetTimeouts = "ipvs set timeouts";
 /// Beyond it the kernel, which counts in ticks, overflows.
 constexpr std::uint32_t kMaxSeconds = INT32_MAX / 1000;
 
-Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
+Napi::Value to_applied_services(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApplyServices); }
 
 Napi::Value to_services(Napi::Env env, const Services& services) {
   const Napi::Array array = Napi::Array::New(env, services.size());
@@ -119,7 +119,7 @@ netlink::Bytes endpoints_argument(const Argument& at, std::uint16_t family) {
   return endpoints;
 }
 
-ipvs::Operation operation_argument(const Argument& at) {
+ipvs::Operation service_operation_argument(const Argument& at) {
   const bool destinations = at.member("type").either("service", "destinations");
   const auto verb = static_cast<ipvs::Verb>(at.member("verb").word({"new", "set", "delete"}));
   ipvs::Service service = service_argument(at.member("service"));
@@ -141,13 +141,13 @@ Napi::Value ipvs_apply(const Napi::CallbackInfo& info) {
   std::vector<ipvs::Operation> operations;
   for (const Argument& each : Argument(info[0], "operations", misuse).items()) {
     const Napi::HandleScope scope(info.Env());
-    operations.push_back(operation_argument(each));
+    operations.push_back(service_operation_argument(each));
   }
   if (misuse.failed()) return misuse.raise();
-  return SimpleCall<netlink::Applied>::start(info, kApply, [operations = std::move(operations)] { return ipvs::apply(operations); }, to_applied);
+  return SimpleCall<netlink::Applied>::start(info, kApplyServices, [operations = std::move(operations)] { return ipvs::apply(operations); }, to_applied_services);
 }
 
-std::uint16_t family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET; }
+std::uint16_t service_family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET; }
 
 std::vector<ipvs::Service> services_argument(const Argument& at) {
   std::vector<ipvs::Service> services;
@@ -160,7 +160,7 @@ std::vector<ipvs::Service> services_argument(const Argument& at) {
 
 Napi::Value ipvs_services(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const std::uint16_t family = family_argument(Argument(info[0], "family", misuse));
+  const std::uint16_t family = service_family_argument(Argument(info[0], "family", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<Services>::start(info, kServices, [family] { return ipvs::list_services(family); }, to_services);
 }
@@ -175,7 +175,7 @@ Napi::Value ipvs_destinations(const Napi::CallbackInfo& info) {
 
 Napi::Value ipvs_services_digest(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const std::uint16_t family = family_argument(Argument(info[0], "family", misuse));
+  const std::uint16_t family = service_family_argument(Argument(info[0], "family", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<double>::start(info, kServicesDigest, [family] { return ipvs::services_digest(family); }, to_number);
 }

@@ -28,7 +28,7 @@ namespace pointsman::addon {
 namespace {
 
 constexpr const char* kTransaction = "nft transaction";
-constexpr const char* kList = "nft list";
+constexpr const char* kListTable = "nft list";
 constexpr const char* kElements = "nft elements";
 constexpr const char* kGeneration = "nft generation";
 constexpr const char* kBaseChains = "nft base chains";
@@ -167,9 +167,9 @@ class TransactCall final : public AsyncCall {
   nftables::Ack ack_;
 };
 
-class ListCall final : public AsyncCall {
+class ListTableCall final : public AsyncCall {
  public:
-  ListCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Family family, std::string table,
+  ListTableCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Family family, std::string table,
            std::optional<std::vector<std::string>> elements, std::size_t most_rules)
       : sockets_(std::move(sockets)),
         family_(family),
@@ -180,9 +180,9 @@ class ListCall final : public AsyncCall {
  private:
   void execute() override {
     auto socket = sockets_->take();
-    if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kListTable));
     auto listed = nftables::list_table(socket.value(), sockets_->port_bits(), family_, table_, elements_, most_rules_);
-    if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
+    if (!listed.ok()) return fail(from_netlink(listed.error(), kListTable));
     sockets_->give_back(std::move(socket.value()));
     listing_ = std::move(listed.value());
   }
@@ -322,8 +322,8 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
   const Argument most(info[3], "mostRules", misuse);
   const std::size_t most_rules = most.is_undefined() ? SIZE_MAX : most.integer(0, UINT32_MAX);
   if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(env, kList,
-                          std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements), most_rules));
+  return AsyncCall::start(env, kListTable,
+                          std::make_unique<ListTableCall>(sockets_of(env), family, std::move(table), std::move(elements), most_rules));
 }
 
 Napi::Value nft_elements(const Napi::CallbackInfo& info) {

@@ -22,12 +22,12 @@ constexpr const char* kLinkAddresses = "link addresses";
 constexpr const char* kAllAddresses = "all addresses";
 constexpr const char* kEnsureDummy = "link ensure dummy";
 constexpr const char* kLinkDelete = "link delete";
-constexpr const char* kApply = "address apply";
-constexpr const char* kWatch = "route watch";
+constexpr const char* kApplyAddresses = "address apply";
+constexpr const char* kWatchRoutes = "route watch";
 
 std::string link_argument(const Argument& at) { return at.text(1, IF_NAMESIZE - 1); }
 
-Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
+Napi::Value to_applied_addresses(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApplyAddresses); }
 
 Napi::Value to_addresses(Napi::Env env, const Addresses& addresses) {
   if (!addresses) return env.Null();
@@ -56,7 +56,7 @@ Napi::Value to_change(Napi::Env env, const route::Change& change) {
   return value;
 }
 
-route::AddressOperation operation_argument(const Argument& at) {
+route::AddressOperation address_operation_argument(const Argument& at) {
   route::AddressOperation operation;
   operation.add = !at.member("type").either("add", "delete");
   operation.length = at.member("family").either("IPv4", "IPv6") ? 16 : 4;
@@ -103,12 +103,12 @@ Napi::Value address_apply(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const std::string link = link_argument(Argument(info[0], "link", misuse));
   std::vector<route::AddressOperation> operations;
-  for (const Argument& each : Argument(info[1], "operations", misuse).items()) operations.push_back(operation_argument(each));
+  for (const Argument& each : Argument(info[1], "operations", misuse).items()) operations.push_back(address_operation_argument(each));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<netlink::Applied>::start(
-      info, kApply, route_sockets_of(info.Env()),
+      info, kApplyAddresses, route_sockets_of(info.Env()),
       [link, operations = std::move(operations)](netlink::Socket& socket) { return route::apply_addresses(socket, link, operations); },
-      to_applied);
+      to_applied_addresses);
 }
 
 Napi::Value route_watch(const Napi::CallbackInfo& info) {
@@ -117,8 +117,8 @@ Napi::Value route_watch(const Napi::CallbackInfo& info) {
   if (!info[0].IsFunction()) Argument(info[0], "onChange", misuse).expect("a function");
   if (misuse.failed()) return misuse.raise();
   auto opened = route::Watch::open(route_sockets_of(env)->port_bits());
-  if (!opened.ok()) return throw_netlink(env, opened.error(), kWatch);
-  return RunningWatch<route::Watch, route::Change, to_change>::start(env, kWatch, std::move(opened.value()),
+  if (!opened.ok()) return throw_netlink(env, opened.error(), kWatchRoutes);
+  return RunningWatch<route::Watch, route::Change, to_change>::start(env, kWatchRoutes, std::move(opened.value()),
                                                                      info[0].As<Napi::Function>(), [] {});
 }
 

@@ -14,7 +14,7 @@ namespace pointsman::addon {
 
 namespace {
 
-constexpr const char* kWatch = "nft watch";
+constexpr const char* kWatchTables = "nft watch";
 
 Napi::Value change_value(Napi::Env env, const nftables::ForeignChange& change) {
   const Napi::Array families = Napi::Array::New(env);
@@ -36,12 +36,12 @@ Napi::Value nft_watch(const Napi::CallbackInfo& info) {
   if (!info[1].IsFunction()) Argument(info[1], "onChange", misuse).expect("a function");
   if (misuse.failed()) return misuse.raise();
   auto opened = nftables::Watch::open(std::move(table), sockets_of(env)->port_bits());
-  if (!opened.ok()) return throw_netlink(env, opened.error(), kWatch);
+  if (!opened.ok()) return throw_netlink(env, opened.error(), kWatchTables);
   const std::shared_ptr<nftables::Watch> watch(std::move(opened.value()));
   const std::shared_ptr<nftables::Watches> watches = watches_of(env);
   watches->add(watch);
   return RunningWatch<nftables::Watch, nftables::ForeignChange, change_value>::start(
-      env, kWatch, watch, info[1].As<Napi::Function>(), [watches, watch] { watches->remove(watch); });
+      env, kWatchTables, watch, info[1].As<Napi::Function>(), [watches, watch] { watches->remove(watch); });
 }
 
 }  // namespace pointsman::addon
