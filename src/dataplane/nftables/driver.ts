@@ -262,7 +262,7 @@ class NftablesDriver implements Driver<ListedTable> {
       if (!(await quiet()).isKnown || this.ledger.held !== known) return false;
       const look = await listings.look();
       // A set that is not known is a difference, with any content.
-      const found = await audit.compare(await listings.listSets([...known.sets.keys()]));
+      const found = await audit.compare(await listings.listTable());
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
       await this.clients.checkAll(table, known.sets.keys());

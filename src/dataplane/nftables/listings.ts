@@ -3,6 +3,7 @@ import type { NftablesAddon, NftTableListing } from '../../native/contract.js';
 import type { Generation, Mark } from '../generation.js';
 import { emptyTable, readListing, type ListedTable } from './listing.js';
 import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
+import { staticSets } from './schema.js';
 
 /** How long the kernel's answer is relied on that there was no external change. */
 const TRUST_MS = 3_600_000;
@@ -24,13 +25,19 @@ export class Listings {
   /** The listing of {@link prepare}; null when there is none or when it has been used. */
   private prepared: Promise<ListedTable | null> | null = null;
 
+  /** Sets whose elements are listed. */
+  private readonly sets: readonly string[];
+
   /** @param now milliseconds on a clock that only goes forward. */
   constructor(
     private readonly addon: Pick<NftablesAddon, 'nftList'>,
     private readonly family: Family,
     private readonly generation: Generation,
     private readonly now: () => number,
-  ) {}
+  ) {
+    const names = staticSets(family).map(({ name }) => name);
+    this.sets = names.filter((name) => !isWrittenByPackets(name));
+  }
 
   /** Lists ahead what {@link read} will ask for first. */
   prepare(): void {
@@ -45,16 +52,12 @@ export class Listings {
     return prepared !== null && (await this.isUntouched()) ? prepared : await this.list();
   }
 
-  /** Everything but what packets write: above all clients, who may be very many and whom no sync needs. */
+  /**
+   * All chains and sets, with the elements of sets that syncs write. No sync needs the others: above all clients, who may be
+   * very many. Another proxy may have thousands of sets, and the kernel looks at all of them for each whose elements it lists.
+   */
   async listTable(): Promise<NftTableListing | null> {
-    const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
-    return outline === null ? null : await this.listSets(outline.sets.map(({ name }) => name));
-  }
-
-  /** The same, but of elements only those of these sets. */
-  async listSets(sets: readonly string[]): Promise<NftTableListing | null> {
-    const names = sets.filter((name) => !isWrittenByPackets(name));
-    return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
+    return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, this.sets);
   }
 
   /** Whether a listing would equal the last one plus our own acknowledgements. After a while it is read again all the same. */

@@ -78,6 +78,25 @@ for (const lateRelease of [false, true]) {
   );
 }
 
+t.test("of another proxy's sets no elements are listed, however many sets there are", async (t) => {
+  const rig = await started();
+  await change(
+    rig.kernel,
+    { add: on('set', { name: 'affinity-ULMVA6XW-ns1/svc1/tcp/p80__10.0.1.1/80', type: 'ipv4_addr' }) },
+    { add: on('set', { name: 'cluster-ips', type: 'ipv4_addr' }) },
+  );
+  rig.restart();
+  rig.kernel.listed.length = 0;
+  t.same((await rig.sync()).problems, []);
+  const asked = rig.kernel.listed.flatMap(({ elements }) => elements ?? ['all']);
+  t.ok(asked.includes('frontends'));
+  t.same(
+    asked.filter((name) => name === 'all' || name.startsWith('affinity-') || name === 'cluster-ips'),
+    [],
+  );
+  t.same(await rig.difference(), []);
+});
+
 t.test('a large table of another proxy is removed, whatever leads where in it', async (t) => {
   const rig = await started();
   const numbers = Array.from({ length: 600 }, (_, number) => number);

@@ -259,7 +259,7 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
       nftMaxBatch: kernel.nftMaxBatch.bind(kernel),
       nftElements: kernel.nftElements.bind(kernel),
       nftList: (...parameters: Parameters<typeof kernel.nftList>) => {
-        // Neither the outline of chains and sets, which comes before, nor that of clients.
+        // Not that of clients.
         if (parameters[2]?.includes('frontends')) listings++;
         return kernel.nftList(...parameters);
       },
