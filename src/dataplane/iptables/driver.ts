@@ -80,6 +80,8 @@ export class IptablesDriver implements Driver<Chains> {
   /** All streams go through it, so that none of ours looks like an external change. */
   private readonly programs: TablesOptions['addon'];
   private readonly tables: Tables;
+  /** Chains that are no longer used could not be removed. No trace shows it: the next check lists all chains, and so tries again. */
+  private leavesChains = false;
   /** Since all chains were last in their known state. */
   private known: Since | null = null;
   /** Null: not asked for yet. */
@@ -254,6 +256,7 @@ export class IptablesDriver implements Driver<Chains> {
   async tidy({ full }: SyncScope, { released }: Delivered): Promise<Tidied> {
     const isDue = full || (released?.length ?? 0) > 0;
     const problems = isDue ? await this.plan.writer.tidyUp() : [];
+    this.leavesChains = problems.length > 0 || (this.leavesChains && !full);
     // Rules that named them are gone by now.
     if (full) await this.options.policies.removeOthers(this.policyNames(this.plan.view.frontends()));
     return { problems, rules: { written: { ...this.written }, held: { ...this.chains.held } } };
@@ -276,7 +279,8 @@ export class IptablesDriver implements Driver<Chains> {
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
     const { policies, traces, counters } = this.options;
     if ((await policies.differ()) || (await this.differsInSettings())) return true;
-    if (traces.isComplete && !counters.isUnknown(this.family) && !(await this.known?.isTouched())) return false;
+    const isUncertain = !traces.isComplete || counters.isUnknown(this.family) || this.leavesChains;
+    if (!isUncertain && !(await this.known?.isTouched())) return false;
     if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
     return await undisturbed(quiet, () => this.differs(table));
   }
