@@ -1,9 +1,9 @@
-import { messageOf } from '../../base/error-message.js';
 import type { IptablesAddon, IptablesOperation, IptablesTable } from '../../native/contract.js';
+import { isNativeError } from '../../native/errors.js';
 import type { SyncReport } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
 import { addRules, countRules, statesOf, type RuleCounts } from '../xtables/chain-states.js';
-import { refusedTable } from '../xtables/failure.js';
+import { reasonOf, refusedTable } from '../xtables/failure.js';
 import { chainOperation, deleteOperation, nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, type Chain, type ChainId } from '../xtables/rules.js';
 import type { Tables } from '../xtables/tables.js';
@@ -14,6 +14,9 @@ import type { Ruleset } from './ruleset.js';
 export interface SentStreams extends Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'> {
   readonly rules: RuleCounts;
 }
+
+/** So many chains that cannot be removed are found one by one. */
+const MOST_REFUSED = 8;
 
 const NOTHING_SENT: SentStreams = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
 
@@ -140,22 +143,41 @@ export class ChainWriter {
     await this.options.tables.restore(removals);
   }
 
-  /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
+  /**
+   * Removes what a complete ruleset does not need; forwarding does not depend on it. A chain that other software's rule leads to
+   * cannot be removed: it is emptied, so that it does not keep those that it leads to. Answers what did not work.
+   */
   async tidyUp(): Promise<readonly string[]> {
     const { chains, tables } = this.options;
-    const ids = chains.pending('removed');
-    if (ids.length === 0) return [];
-    try {
-      await tables.restore(ids.map(deleteOperation));
-    } catch (error) {
-      // The next listing shows what is left.
-      chains.forget(ids);
-      const reason = messageOf(error);
-      return [`cannot remove chains that are no longer used: ${reason}`];
+    const problems: string[] = [];
+    const kept: ChainId[] = [];
+    let left = chains.pending('removed');
+    while (left.length > 0) {
+      try {
+        await tables.restore([...kept.map(emptyOperation), ...left.map(deleteOperation)]);
+        chains.claim(left).acknowledge();
+        break;
+      } catch (error) {
+        const offending = kept.length < MOST_REFUSED ? left.find((id) => isRemovalOf(id, error)) : undefined;
+        const refused = offending === undefined ? left : [offending];
+        // The next listing shows what is left.
+        chains.forget(refused);
+        kept.push(...refused.slice(0, 1));
+        left = left.filter((id) => offending !== undefined && id !== offending);
+        problems.push(`cannot remove chains that are no longer used: ${reasonOf(error)}`);
+      }
     }
-    chains.claim(ids).acknowledge();
-    return [];
+    return problems;
   }
+}
+
+function emptyOperation(id: ChainId): IptablesOperation {
+  return chainOperation({ table: tableOf(id), name: nameOf(id), rules: [], owner: null });
+}
+
+/** Whether a stream was refused because of the removal of this chain. */
+function isRemovalOf(id: ChainId, error: unknown): boolean {
+  return isNativeError(error) && error.object === `${tableOf(id)}: -X ${nameOf(id)}`;
 }
 
 function isFirewall(id: ChainId): boolean {

@@ -1,10 +1,10 @@
-import { messageOf } from '../../base/error-message.js';
 import type { IptablesOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
 import type { QuarantinedFrontend } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
 import type { ChainStates } from '../xtables/chain-states.js';
+import { reasonOf } from '../xtables/failure.js';
 import { tablesBefore } from '../xtables/operations.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
 import type { ChainWriter, RefusedStream, Stream } from './chain-writer.js';
@@ -292,10 +292,4 @@ export class GroupWriter {
 /** The group that the error names. */
 function namedIn(error: unknown): string | null {
   return isNativeError(error) ? hashIn(error.object ?? '') : null;
-}
-
-/** Without the number of a line in a stream that is not shown: the same each time. */
-function reasonOf(error: unknown): string {
-  const message = messageOf(error);
-  return message.replace(/\bline:? \d+/g, 'a line');
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import type { IptablesTable } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import { tablesBefore } from './operations.js';
@@ -15,4 +16,9 @@ export function refusedTable(error: unknown, tables: readonly IptablesTable[]): 
   if (error instanceof TypeError) return inOrder[0] ?? null;
   if (!isNativeError(error) || error.code !== 'ERR_IPTABLES' || error.errno !== null) return null;
   return inOrder.find((table) => error.object?.startsWith(`${table}: `)) ?? null;
+}
+
+/** Without the number of a line in a stream that is not shown: the same each time. */
+export function reasonOf(error: unknown): string {
+  return messageOf(error).replace(/\bline:? \d+/g, 'a line');
 }

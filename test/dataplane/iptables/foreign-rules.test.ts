@@ -77,6 +77,40 @@ t.test('a chain that cannot be removed is reported, and the sync succeeds', asyn
   t.equal(await audit(), false);
 });
 
+t.test('a chain that cannot be removed does not keep the others, nor those that it leads to', async (t) => {
+  const rig = await cluster(1, 1);
+  const numbers = Array.from({ length: 20 }, (_, number) => number);
+  const named = (kind: string): readonly string[] => numbers.map((number) => `KUBE-${kind}-OLD${number}`);
+  const leave = (used: number): void => {
+    rig.kernel.tamper('nat', (chains) => {
+      for (const number of numbers) {
+        chains.set(`KUBE-SVC-OLD${number}`, [`-j KUBE-SEP-OLD${number}`]);
+        chains.set(`KUBE-SEP-OLD${number}`, []);
+      }
+      chains.set(
+        'MINE',
+        numbers.slice(0, used).map((number) => `-j KUBE-SVC-OLD${number}`),
+      );
+    });
+  };
+  const left = (kind: string): readonly string[] =>
+    rig.kernel.chains('nat').filter((name) => named(kind).includes(name));
+  leave(3);
+  rig.restart();
+  const { problems } = await rig.sync();
+  t.equal(problems.length, 3);
+  t.same(left('SVC'), named('SVC').slice(0, 3));
+  t.same(left('SEP'), []);
+  t.same(rig.kernel.rules('nat', 'KUBE-SVC-OLD0'), []);
+  leave(numbers.length);
+  const many = (await rig.sync(true)).problems;
+  t.ok(many.length < numbers.length, 'very many are not tried one by one');
+  rig.kernel.tamper('nat', (chains) => chains.set('MINE', []));
+  t.same((await rig.sync(true)).problems, []);
+  t.same([...left('SVC'), ...left('SEP')], []);
+  t.same(await rig.difference(), []);
+});
+
 const SETTING = 'another setting of conntrack';
 const DAMAGE: Readonly<Record<string, (rig: Rig) => void>> = {
   'an altered chain': (rig) => {

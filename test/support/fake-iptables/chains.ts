@@ -1,5 +1,5 @@
 import type { IptablesFamily, IptablesOperation, IptablesTable } from '../../../src/native/contract.js';
-import { refusal } from './program-error.js';
+import { ProgramError, refusal } from './program-error.js';
 import { misplacement } from './rule.js';
 import { jumpTarget, ruleTexts } from './rule-text.js';
 
@@ -51,11 +51,11 @@ function checkRule(table: IptablesTable, text: string): void {
   if (reason !== null) throw refusal(reason, text);
 }
 
-export function checkDeletion(chains: Chains, operation: IptablesOperation): void {
-  if (operation.type !== 'delete-chain') return;
-  for (const [name, rules] of chains) {
-    if (rules.some((rule) => jumpTarget(rule) === operation.chain)) throw refusal(`in use by ${name}`, operation.chain);
-  }
+export function checkDeletion(chains: Chains, { type, table, chain }: IptablesOperation): void {
+  if (type !== 'delete-chain') return;
+  for (const [name, rules] of chains)
+    if (rules.some((rule) => jumpTarget(rule) === chain))
+      throw new ProgramError(`in use by ${name}: ${chain}`, null, `${table}: -X ${chain}`);
 }
 
 /** Chains that there are, and no way back to where it began. */
