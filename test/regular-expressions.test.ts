@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import ts from 'typescript';
 import { usually } from './support/extent.js';
+import { parsedSource } from './support/parsed-source.js';
 
 interface Found {
   readonly at: string;
@@ -23,7 +24,7 @@ function collect(): { readonly literals: readonly Found[]; readonly made: readon
   const literals = new Map<string, Found>();
   const made: string[] = [];
   for (const name of sources()) {
-    const file = ts.createSourceFile(name, readFileSync(name, 'utf8'), ts.ScriptTarget.Latest, true);
+    const file = parsedSource(name, readFileSync(name, 'utf8'));
     const visit = (node: ts.Node): void => {
       const at = (): string => `${name}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1}`;
       if (ts.isRegularExpressionLiteral(node)) {
@@ -94,8 +95,8 @@ t.test('every regular expression takes linear time on any text', (t) => {
 
 t.test('the check for linear regular expressions finds others', (t) => {
   for (const pattern of [/^[\d./\s]*\d+\.\d+[\d./\s]*$/, /-----BEGIN-----[^]*?-----END-----/, /a+$/]) {
-    const worst = Math.max(...[...attacks(pattern)].map((text) => cost(pattern, text)));
-    t.ok(worst > LIMIT_MS, String(pattern));
+    const isFound = [...attacks(pattern)].some((text) => cost(pattern, text) > LIMIT_MS);
+    t.ok(isFound, String(pattern));
   }
   t.end();
 });

@@ -51,6 +51,9 @@ const LONGEST = /^kernel\/modes\//;
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage/m;
 
+/** Files that parse all sources: in one process each is parsed once (support/parsed-source.ts). */
+const PARSE_SOURCES = ['layers', 'regular-expressions', 'words'].map((name) => `${name}.test.js`);
+
 /** What runs in a network namespace of its own, by support/namespace.ts: started there it need not start itself again. */
 const NEEDS_NAMESPACE = /support\/namespace\.js/;
 
@@ -115,13 +118,14 @@ function groups(files: readonly string[]): readonly Group[] {
     const folder = folderOf(name);
     const text = readFileSync(file, 'utf8');
     const ownKernel = isUserMode(name);
-    if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
+    if (PARSE_SOURCES.includes(name)) together.set('', [...(together.get('') ?? []), file]);
+    else if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
       const isolated = !ownKernel && (NEEDS_NAMESPACE.test(text) || isRoutedHere(name));
       alone.push({ name, files: [file], isolated, ownKernel });
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
   }
   const small = [...together].map(([folder, files]): Group => ({
-    name: `${folder}/*`,
+    name: folder === '' ? files.map(testName).join(', ') : `${folder}/*`,
     files,
     isolated: false,
     ownKernel: false,

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import ts from 'typescript';
+import { parsedSource } from './support/parsed-source.js';
 import { projectFile } from './support/lab/agent.js';
 
 const ROOT = projectFile('.');
@@ -188,7 +189,7 @@ function codeTexts(): readonly Line[] {
     .split('\n')
     .filter((path) => /^(?:src|packages\/[^/]+\/(?:src|browser))\//.test(path) && !path.includes('/node_modules/'));
   return files.sort().flatMap((file) => {
-    const source = ts.createSourceFile(file, readFileSync(join(ROOT, file), 'utf8'), ts.ScriptTarget.Latest, true);
+    const source = parsedSource(file, readFileSync(join(ROOT, file), 'utf8'));
     const found: Line[] = [];
     const visit = (node: ts.Node, isInText: boolean): void => {
       const text = textOf(node);

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import ts from 'typescript';
+import { parsedSource } from './parsed-source.js';
 
 /** Checks that sources keep to the layers: which folder may import which, no cycles, no mode named where none is known. */
 
@@ -198,17 +199,18 @@ function resolve(file: string, specifier: string | null): string | null {
 }
 
 function readSource(path: string, text: string): SourceFacts {
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS);
+  const source = parsedSource(path, text);
   const imports: Import[] = [];
   const addonLoads: number[] = [];
   const modeNames: number[] = [];
   const visit = (node: ts.Node): void => {
-    const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
+    const line = (): number => source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
     const found = readImport(node);
-    if (found !== null) imports.push({ ...found, line });
+    if (found !== null) imports.push({ ...found, line: line() });
     const word = wordOf(node);
-    if (word !== null && MODE_NAME.test(word)) modeNames.push(line);
-    if (word !== null && (/\.node$/.test(word) || word === 'dlopen' || word === 'createRequire')) addonLoads.push(line);
+    if (word !== null && MODE_NAME.test(word)) modeNames.push(line());
+    if (word !== null && (/\.node$/.test(word) || word === 'dlopen' || word === 'createRequire'))
+      addonLoads.push(line());
     ts.forEachChild(node, visit);
   };
   visit(source);
