@@ -340,6 +340,16 @@ t.test('rules of single Services are listed only if a foreign rule uses one', as
   );
 });
 
+t.test('more chains than a call takes arguments are removed', async (t) => {
+  const node = new FakeNode();
+  const count = 130_000;
+  const chain: IptablesChainListing = { table: 'nat', name: '', policy: null, ruleCount: 0, digest: '', rules: [] };
+  node.chains = Array.from({ length: count }, (_, number) => ({ ...chain, name: `KUBE-SEP-${number}` }));
+  const { removed, problems } = await remove(node);
+  t.same(problems, []);
+  t.same(removed, [`iptables (nft) IPv4: ${count} chains, 0 jumps to them`]);
+});
+
 t.test(
   "ipvs: kube-proxy's virtual services are removed when their connections have ended, then the link",
   async (t) => {

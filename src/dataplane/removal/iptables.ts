@@ -38,12 +38,11 @@ async function removeFlavor(
   const names = await addon.iptables.iptablesList(family, flavor, TABLES, []);
   if (!hasLeftovers(names, leftovers)) return;
   const chains = await withRules(addon, family, flavor, leftovers, names);
-  const operations: IptablesOperation[] = [];
-  for (const removal of TABLES.map((table) => tableRemoval(table, chains, leftovers))) {
-    operations.push(...removal.operations);
-    for (const [chain, because] of removal.kept)
-      report.kept.push(`iptables (${flavor}) ${family} ${removal.table} chain ${chain}, which ${because} leads to`);
-  }
+  const removals = TABLES.map((table) => tableRemoval(table, chains, leftovers));
+  for (const { table, kept } of removals)
+    for (const [chain, because] of kept)
+      report.kept.push(`iptables (${flavor}) ${family} ${table} chain ${chain}, which ${because} leads to`);
+  const operations = removals.flatMap((removal) => removal.operations);
   if (operations.length === 0) return;
   await addon.iptables.iptablesRestore({ family, flavor, operations });
   const count = (type: IptablesOperation['type']): number => operations.filter((each) => each.type === type).length;
