@@ -39,7 +39,9 @@ export async function differences(
   const changes: string[] = [];
   const { host } = machine;
   const addon = readOnly(machine.addon);
-  const mode = await prepareMode(config, { host, addon }, host.families(), log, (print) => changes.push(...print()));
+  const mode = await prepareMode(config, { host, addon }, host.families(), log, (print) => {
+    for (const line of print()) changes.push(line);
+  });
   for (const family of mode.families) {
     const table = planner.tables[family];
     await mode.dataplane(family).apply(table, table.takeChange(), { full: true });
