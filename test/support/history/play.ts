@@ -83,9 +83,9 @@ async function take(step: Step, node: HistoryNode, cluster: Cluster): Promise<vo
   }
 }
 
-/** What the process says of others, who did nothing. */
+/** What the process says of others, who did nothing. A removal may have met a fault. */
 function complaints({ process }: HistoryNode): readonly string[] {
-  return process.log.lines.filter((line) => /^warn (?:external change|could not remove)/.test(line));
+  return process.log.lines.filter((line) => /^warn external change/.test(line));
 }
 
 async function follow(node: HistoryNode, cluster: Cluster): Promise<void> {
