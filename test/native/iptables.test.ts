@@ -262,6 +262,20 @@ for (const flavor of FLAVORS) {
       t.strictSame(await restore('IPv4', flavor), { bytes: 0, rules: 0 });
     },
   );
+
+  t.test(`${flavor}: a refusal names the chain that cannot be removed because a rule leads to it`, async (t) => {
+    const [removal, other] = ['T-USED', 'T-UNUSED'].map((name): IptablesOperation => ({
+      type: 'delete-chain',
+      table: 'nat',
+      chain: name,
+    })) as [IptablesOperation, IptablesOperation];
+    const chains = [chain('T-USED', []), chain('T-UNUSED', []), chain('T-FOREIGN', [text('-j T-USED')])];
+    await restore('IPv4', flavor, ...chains);
+    t.match(await failure(restore('IPv4', flavor, other, removal)), { object: 'nat: -X T-USED', errno: null });
+    t.ok(await listed('IPv4', flavor, 'T-UNUSED'), 'nothing of the table happened');
+    await restore('IPv4', flavor, chain('T-FOREIGN', []), other, removal);
+    t.equal(await listed('IPv4', flavor, 'T-USED'), undefined);
+  });
 }
 
 t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
