@@ -56,8 +56,17 @@ export interface ScenarioMode {
   readonly world: (localAddresses: readonly IPAddress[]) => ScenarioWorld;
 }
 
-/** What the modes are configured with; what a story says of the node is not among it. */
-export function scenarioConfig({ definition: { name, platforms } }: Pick<ScenarioMode, 'definition'>): Config {
+const configs = new Map<string, Config>();
+
+/** What the modes are configured with; what a story says of the node is not among it. Every process of a mode has the same, which is read once. */
+export function scenarioConfig(mode: Pick<ScenarioMode, 'definition'>): Config {
+  const { name } = mode.definition;
+  const config = configs.get(name) ?? loadedConfig(mode);
+  configs.set(name, config);
+  return config;
+}
+
+function loadedConfig({ definition: { name, platforms } }: Pick<ScenarioMode, 'definition'>): Config {
   if (platforms.includes('win32')) return fromFile('winkernel: {networkName: cbr0}', [], WINDOWS).config;
   const mode = LINUX_MODES.some((each) => each === name) ? `mode: ${name}` : '';
   return fromFile(mode, ['--iptables-flavor=nft']).config;
