@@ -35,10 +35,10 @@ const MOST_BYTES_WITH_CHAINS = 3 * 1024 * 1024;
 const QUIET_MS = 60_000;
 
 /**
- * What has a bound that other tests look at: of recent syncs, and of states of virtual services. Of timeout policies there is one for each number of seconds that a
- * Service may ask for; those that no rule names go with the next full sync.
+ * What has a bound that other tests look at: of recent and of slow syncs, and of states of virtual services. Of timeout policies there is one for each number of
+ * seconds that a Service may ask for; those that no rule names go with the next full sync.
  */
-const BOUNDED = /\.(?:recentSyncs|desired\.states|policies)\b/;
+const BOUNDED = /\.(?:recentSyncs|slowestSyncs|desired\.states|policies)\b/;
 
 const usual = readFileSync('test/scenarios/usual-cluster', 'utf8');
 
