@@ -49,7 +49,7 @@ const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'packages/page'];
 const LONGEST = /^kernel\/modes\//;
 /** What belongs to one process and must not be another file's too. */
 const NEEDS_PROCESS =
-  /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage|PerformanceObserver/m;
+  /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage|getHeapStatistics|PerformanceObserver/m;
 
 /** Files that parse all sources: in one process each is parsed once (support/parsed-source.ts). */
 const PARSE_SOURCES = ['layers', 'regular-expressions', 'words'].map((name) => `${name}.test.js`);
