@@ -145,7 +145,8 @@ export class ChainWriter {
 
   /**
    * Removes what a complete ruleset does not need; forwarding does not depend on it. A chain that other software's rule leads to
-   * cannot be removed: it is emptied, so that it does not keep those that it leads to. Answers what did not work.
+   * cannot be removed. It is emptied before the others are removed, so that it does not keep those that it leads to. Answers
+   * what did not work.
    */
   async tidyUp(): Promise<readonly string[]> {
     const { chains, tables } = this.options;
@@ -162,8 +163,8 @@ export class ChainWriter {
         const refused = offending === undefined ? left : [offending];
         // The next listing shows what is left.
         chains.forget(refused);
-        kept.push(...refused.slice(0, 1));
-        left = left.filter((id) => offending !== undefined && id !== offending);
+        if (offending !== undefined) kept.push(offending);
+        left = offending === undefined ? [] : left.filter((id) => id !== offending);
         problems.push(`cannot remove chains that are no longer used: ${reasonOf(error)}`);
       }
     }

@@ -28,8 +28,8 @@ export async function play(
     let isHarmed = false;
     for (const [index, step] of steps.entries()) {
       isHarmed ||= step.does === 'harm';
-      const findings = step.does === 'compare' ? await compare(node, mode, story, cluster) : [];
-      if (!isHarmed) findings.push(...complaints(node));
+      const differing = step.does === 'compare' ? await compare(node, mode, story, cluster) : [];
+      const findings = isHarmed ? differing : [...differing, ...complaints(node)];
       if (findings.length > 0) return { findings, steps: index + 1 };
       await take(step, node, cluster);
     }
@@ -93,7 +93,12 @@ async function follow(node: HistoryNode, cluster: Cluster): Promise<void> {
 }
 
 /** How the node differs, two sync periods later, from one where the process starts for the first time. */
-async function compare(node: HistoryNode, mode: ScenarioMode, story: Story, cluster: Cluster): Promise<string[]> {
+async function compare(
+  node: HistoryNode,
+  mode: ScenarioMode,
+  story: Story,
+  cluster: Cluster,
+): Promise<readonly string[]> {
   await cluster.restore();
   await follow(node, cluster);
   try {
