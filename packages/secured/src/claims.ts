@@ -20,6 +20,7 @@ export function userOf(claims: Mapping, settings: JwtSettings): User {
       throw new ClaimsError(`claim ${rule.claim} does not have the required value`);
   }
   const [username = '', ...more] = texts(settings.username, claims, values, 'username');
+  if ('claim' in settings.username && settings.username.claim === 'email') requireVerified(claims);
   if (username === '' || more.length > 0) throw new ClaimsError('the claims have no user name');
   const uid = settings.uid === null ? [] : texts(settings.uid, claims, values, 'uid');
   if (uid.length > 1) throw new ClaimsError('the claims have several uids');
@@ -39,6 +40,12 @@ export function userOf(claims: Mapping, settings: JwtSettings): User {
   const { name, groups, extra } = user;
   for (const rule of settings.userRules) check(rule, { username: name, uid: user.uid, groups, extra });
   return user;
+}
+
+/** As in the API server: an issuer that reports whether it verified an address has to have done so. */
+function requireVerified(claims: Mapping): void {
+  const verified = ownClaim(claims, 'email_verified');
+  if (verified !== null && verified !== true) throw new ClaimsError('claim email_verified is not true');
 }
 
 function check({ expression, message }: Rule, value: unknown): void {

@@ -198,6 +198,15 @@ t.test('JWT: CEL expressions map claims to the user, and validation rules refuse
   t.match(await who(await token(claims)), /^401/);
 });
 
+t.test('JWT: a user named by claim email is refused when the issuer has not verified the address', async (t) => {
+  const { token, who } = await world(t, { claimMappings: { username: { claim: 'email', prefix: '' } } });
+  const email = 'a@example.com';
+  t.equal(await who(await token({ email, email_verified: true })), '200 scraped');
+  t.equal(await who(await token({ email })), '200 scraped', 'an issuer that does not report it');
+  for (const email_verified of [false, 'true', 0])
+    t.match(await who(await token({ email, email_verified })), /^401 .*claim email_verified is not true/);
+});
+
 t.test('JWT: egressSelectorType of an issuer has no effect, which is logged', async (t) => {
   const way = { issuer: { url: 'https://issuer.example', audiences: ['a'], egressSelectorType: 'controlplane' } };
   const { log } = await world(t, way);
@@ -274,6 +283,38 @@ t.test('every invalid authentication file is refused with the name of the field'
     ],
     [jwt({ userValidationRules: [{ expression: 'claims.a' }] }), '.jwt[0].userValidationRules[0].expression: '],
     [{ anonymous: { enabled: false, conditions: [{ path: '/a' }] } }, '.anonymous.conditions: has no effect'],
+    ...['', 'x'].map(
+      (prefix) =>
+        [
+          jwt({ claimMappings: { username: { expression: 'claims.sub', prefix } } }),
+          '.jwt[0].claimMappings.username.prefix: ',
+        ] as const,
+    ),
+    [
+      jwt({ claimMappings: { username, groups: { expression: '[1, 2]' } } }),
+      '.jwt[0].claimMappings.groups.expression: "[1, 2]": evaluates to list<int>',
+    ],
+    [
+      jwt({ claimMappings: { username, extra: [{ key: 'example.com/a', valueExpression: '[1]' }] } }),
+      '.jwt[0].claimMappings.extra[0].valueExpression: "[1]": evaluates to list<int>',
+    ],
+    ...[
+      'claims .email',
+      "claims.email + '-email_verified'",
+      'claims["email"]',
+      "claims.?email.orValue('')",
+      'claims[claims.known ? "email" : "sub"]',
+      'has(claims.email_verified) ? claims.email : claims.sub',
+    ].map(
+      (expression) =>
+        [
+          jwt({
+            claimMappings: { username: { expression } },
+            claimValidationRules: [{ expression: 'claims.my_email_verified_by == "x" && "email_verified" in claims' }],
+          }),
+          '.jwt[0].claimMappings.username.expression: ',
+        ] as const,
+    ),
   ];
   for (const [content, field] of cases) {
     const text = await problem(content);
@@ -282,6 +323,17 @@ t.test('every invalid authentication file is refused with the name of the field'
       `${field} ${text}`,
     );
   }
+  for (const right of [
+    jwt({ claimMappings: { username, groups: { expression: '["a", claims.b]' } } }),
+    jwt({ claimMappings: { username, groups: { expression: 'claims.groups' } } }),
+    jwt({ claimMappings: { username: { expression: '"email of " + claims.email_of + claims.sub.email' } } }),
+    jwt({ claimMappings: { username: { expression: 'claims["email_verified"] ? claims .email : ""' } } }),
+    jwt({
+      claimMappings: { username: { expression: 'claims.email' } },
+      claimValidationRules: [{ expression: 'claims.?email_verified.orValue(false) == true' }],
+    }),
+  ])
+    t.equal(await problem(right), 'none', JSON.stringify(right));
   t.match(
     await problem({ anonymous: { enabled: true } }, '--anonymous-auth=true'),
     '.anonymous: Forbidden: --anonymous-auth is given',

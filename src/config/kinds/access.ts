@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { trimEnd } from '../../base/text.js';
-import { condition, expression, type ResultType, type Shape } from '../tables/expression.js';
+import { condition, expression, membersOf, type ResultType, type Shape } from '../tables/expression.js';
 import { exclusive, needs, rule, someOf } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
 import { scalar } from '../tables/formats.js';
@@ -13,7 +13,9 @@ import { renamedKind } from './apiserver-groups.js';
 const PREFIX = rule('requires', (section) => {
   if (section.has('claim') && !section.isGiven('prefix'))
     section.refuse('requires', 'prefix', 'is missing beside claim', 'text, which may be empty');
-  if (section.has('prefix') && !section.has('claim')) section.refuse('requires', 'prefix', 'needs claim beside it');
+  if (section.has('claim') || !section.isGiven('prefix')) return;
+  if (section.has('expression')) section.refuse('exclusive', 'prefix', 'must not be given beside expression');
+  else section.refuse('requires', 'prefix', 'needs claim beside it');
 });
 
 const MAPPED = { claim: text, expression: text };
@@ -61,12 +63,15 @@ const EXTRA_KEY = rule('extra-key', (section) => {
 const VERIFIED_EMAIL = rule('email', (section) => {
   const mappings = section.section('claimMappings');
   const username = mappings?.section('username') ?? null;
-  const used = username?.text('expression') ?? '';
+  const used = membersOf(username?.text('expression') ?? '', 'claims');
   const others = [
     ...section.sections('claimValidationRules').map((each) => each.text('expression')),
     ...(mappings?.sections('extra') ?? []).map((each) => each.text('valueExpression')),
   ];
-  if (/\bclaims\.\??email\b/.test(used) && ![used, ...others].some((each) => each.includes('email_verified')))
+  const isVerified = [used, ...others.map((each) => membersOf(each, 'claims'))].some(({ read }) =>
+    read.has('email_verified'),
+  );
+  if ((used.read.has('email') || used.perhapsRead.has('email')) && !isVerified)
     username?.refuse('email', 'expression', 'uses claims.email', 'used with claims.email_verified in some expression');
 });
 
@@ -131,7 +136,7 @@ const JWT = struct(
     claimMappings: required(
       struct({
         username: required(prefixed(['string'], someOf('claim', 'expression'))),
-        groups: prefixed(['string', 'list']),
+        groups: prefixed(['string', 'list<string>']),
         uid: struct(
           MAPPED,
           exclusive('claim', 'expression'),
@@ -142,7 +147,7 @@ const JWT = struct(
           struct(
             { key: required(text), valueExpression: required(text) },
             EXTRA_KEY,
-            expression('valueExpression', 'claims', 'string', 'list'),
+            expression('valueExpression', 'claims', 'string', 'list<string>'),
           ),
           { unique: 'key' },
         ),
@@ -268,7 +273,7 @@ const AUTHORIZATION = struct(
         struct(
           {
             type: required(oneOf('Webhook', 'Node', 'RBAC', 'ABAC', 'AlwaysAllow', 'AlwaysDeny')),
-            name: required(scalar('dns name')),
+            name: required(scalar('dns label')),
             webhook: WEBHOOK,
           },
           WEBHOOK_TYPE,

@@ -11,7 +11,7 @@ const FILES = ['caBundle', 'clientKey', 'clientCert'];
 /** What TLS needs, by the scheme of the URL. */
 const TUNNEL_TLS = rule('tls', (section) => {
   const tls = section.section('tlsConfig');
-  const isSecure = section.text('url').startsWith('https:');
+  const isSecure = /^https:/i.test(section.text('url'));
   if (section.text('url') === '' || tls === null) return;
   for (const name of FILES) {
     if (!isSecure && tls.has(name)) tls.refuse('tls', name, 'must not be given for a URL with http');

@@ -18,7 +18,7 @@ export interface Expression {
 }
 
 /** What an expression may come to, as CEL names types; `dyn` is only known when it is evaluated. */
-export type ResultType = 'bool' | 'string' | 'list';
+export type ResultType = 'bool' | 'string' | 'list<string>';
 
 /** Kept small: who writes an expression means a sentence, not a program. */
 const MAX_BYTES = 10_240;
@@ -68,10 +68,14 @@ export function expression(name: string, variable: string, ...types: readonly Re
     check: (section) => {
       const source = section.text(name);
       const problem = section.has(name) ? (problemOf(source, variable, types) ?? macroProblem(source, variable)) : null;
-      const expected = `an expression in CEL that evaluates to ${types.join(' or ')}`;
-      if (problem !== null) report(section, name, source, problem, expected);
+      const expected = `an expression in CEL that evaluates to ${types.map(printType).join(' or ')}`;
+      if (problem !== null) report(section, name, variable, problem, expected);
     },
   };
+}
+
+function printType(type: ResultType): string {
+  return type === 'list<string>' ? 'list of string' : type;
 }
 
 /** Fields of a variable and their types, as CEL writes them. */
@@ -93,7 +97,7 @@ export function condition(name: string, variable: string, shape: Shape | null = 
       const problem = section.has(name)
         ? (problemOf(source, variable, ['bool']) ?? typeProblem(source, variable, shape))
         : null;
-      if (problem !== null) report(section, name, source, problem, 'an expression in CEL that evaluates to bool');
+      if (problem !== null) report(section, name, variable, problem, 'an expression in CEL that evaluates to bool');
     },
   };
 }
@@ -108,23 +112,31 @@ const SERVER_FUNCTIONS =
   slice sort sortBy first last transformList transformMap transformMapEntry existsOne string optMap optFlatMap
   ofNonZeroValue`.split(/\s+/);
 
-function callsServerFunction(source: string): boolean {
-  return [...source.matchAll(/\b(\w+)\s*\(/g)].some(([, name = '']) => SERVER_FUNCTIONS.includes(name));
+/** Functions that an expression calls; none if it cannot be parsed. */
+function calledFunctions(source: string, variable: string): ReadonlySet<string> {
+  const names = new Set<string>();
+  try {
+    visit(environmentOf(variable).parse(source).ast, (name) => {
+      names.add(name);
+      return name;
+    });
+  } catch {
+    // A text that is no expression calls nothing.
+  }
+  return names;
 }
 
 /** As the library says that it does not know a function, the namespace of one, or what a macro that it does not have names. */
 const UNKNOWN_FUNCTION =
   /overload|no such|not found|unknown function|undeclared|^Unknown variable: (?:ip|format|sets|strings)$/i;
 
-function isUnknownFunction(problem: string, source: string): boolean {
-  return (
-    UNKNOWN_FUNCTION.test(problem) || (problem.startsWith('Unknown variable') && /\.opt(?:Flat)?Map\(/.test(source))
-  );
-}
-
 /** An expression that only the API server can compile is a warning, which a reader for this program's own use takes for an error. */
-function report(section: Section, name: string, source: string, problem: string, expected: string): void {
-  if (isUnknownFunction(problem, source) && callsServerFunction(source))
+function report(section: Section, name: string, variable: string, problem: string, expected: string): void {
+  const called = calledFunctions(section.text(name), variable);
+  const isUnknown =
+    UNKNOWN_FUNCTION.test(problem) ||
+    (problem.startsWith('Unknown variable') && (called.has('optMap') || called.has('optFlatMap')));
+  if (isUnknown && SERVER_FUNCTIONS.some((each) => called.has(each)))
     section.warn(UNCOMPILED, name, `was not checked, as a function is not known here: ${problem}`);
   else section.refuse('expression', name, problem, expected);
 }
@@ -188,8 +200,11 @@ function problemOf(source: string, variable: string, types: readonly ResultType[
   try {
     const { valid, error, type } = parse(source, variable).run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
-    const found = String(type).replace(/<.*/, '');
-    return found === 'dyn' || types.some((each) => each === found) ? null : `evaluates to ${found}`;
+    const found = String(type);
+    if (found === 'dyn' || types.some((each) => each === found)) return null;
+    // The entries of such a list are only known when it is evaluated.
+    if (/^list(?:<dyn>)?$/.test(found) && types.includes('list<string>')) return null;
+    return `evaluates to ${found}`;
   } catch (error) {
     if (error instanceof RegularExpressionsNeeded) throw error;
     return reasonOf(error);
@@ -230,6 +245,53 @@ function parse(source: string, variable: string): { readonly run: Parsed; readon
     return MATCHES;
   });
   return { run, patterns };
+}
+
+/** Members of its variable that an expression uses. */
+export interface Members {
+  /** Their value is certainly used; `has` and `in` only ask whether there is one. */
+  readonly read: ReadonlySet<string>;
+  /** Their value may be used, as their name is computed. */
+  readonly perhapsRead: ReadonlySet<string>;
+}
+
+/** The members of the variable that an expression uses; none if it cannot be parsed. */
+export function membersOf(source: string, variable: string): Members {
+  const found = { read: new Set<string>(), perhapsRead: new Set<string>() };
+  try {
+    collectMembers(environmentOf(variable).parse(source).ast, variable, found);
+  } catch {
+    // The rule of the expression reports it.
+  }
+  return found;
+}
+
+const SELECTIONS = ['.', '.?', '[]', '[?]'];
+
+function collectMembers(
+  value: unknown,
+  variable: string,
+  found: { readonly read: Set<string>; readonly perhapsRead: Set<string> },
+): void {
+  if (Array.isArray(value)) for (const each of value) collectMembers(each, variable, found);
+  if (!isNode(value)) return;
+  const { op, args } = value;
+  if (op === 'call' && Array.isArray(args) && args[0] === 'has') return;
+  if (SELECTIONS.includes(op) && Array.isArray(args)) {
+    const [of, name] = args as readonly unknown[];
+    const isOfVariable = isNode(of) && of.op === 'id' && of.args === variable;
+    const names = isNode(name) ? textsIn(name) : [String(name)];
+    const isComputed = isNode(name) && name.op !== 'value';
+    if (isOfVariable) for (const each of names) (isComputed ? found.perhapsRead : found.read).add(each);
+  }
+  collectMembers(args, variable, found);
+}
+
+/** Literal texts of an expression. */
+function textsIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (!isNode(value)) return [];
+  return value.op === 'value' ? (typeof value.args === 'string' ? [value.args] : []) : textsIn(value.args);
 }
 
 interface Node {

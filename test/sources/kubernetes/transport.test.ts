@@ -104,6 +104,25 @@ t.test('the transport sends POST', async (t) => {
   await t.rejects(connection.post('/events', '{}', { signal }), { code: 'broken', message: /longer than/ });
 });
 
+t.test('each POST has a connection of its own, whatever the server does with it afterwards', async (t) => {
+  // As servers do that neither report nor delay the end of a connection.
+  const requests = new Map<Socket, number>();
+  const url = await openBare(t, (socket) => {
+    socket.on('data', () => {
+      const count = (requests.get(socket) ?? 0) + 1;
+      requests.set(socket, count);
+      if (count > 1) socket.destroy();
+      else socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}');
+    });
+  });
+  const connection = await connectBy(t, { master: url });
+  const { signal } = new AbortController();
+  await fetchText(connection);
+  for (let each = 0; each < 3; each++)
+    t.match(await connection.post('/reviews', '{}', { signal }), { status: 201, body: '{}' });
+  t.same([...requests.values()], [1, 1, 1, 1]);
+});
+
 t.test('connections are reused, one for each concurrent request', async (t) => {
   const { server, connection } = await open(t);
   for (let round = 0; round < 4; round++) await fetchText(connection);

@@ -5,7 +5,7 @@ export const EGRESS: readonly Golden[] = [
     apiVersion: 'apiserver.k8s.io/v1beta1',
     kind: 'EgressSelectorConfiguration',
     right: [
-      'egressSelections: [{name: cluster, connection: {proxyProtocol: GRPC, transport: {uds: {udsName: /run/k.sock}}}}, {name: etcd, connection: {proxyProtocol: Direct}}, {name: controlplane, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: "https://t:8131", tlsConfig: {clientKey: k, clientCert: c}}}}}]',
+      'egressSelections: [{name: cluster, connection: {proxyProtocol: GRPC, transport: {uds: {udsName: /run/k.sock}}}}, {name: etcd, connection: {proxyProtocol: Direct}}, {name: controlplane, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: "HTTPS://t:8131", tlsConfig: {clientKey: k, clientCert: c}}}}}]',
     ],
     wrong: [
       ['', 'error: EgressSelectorConfiguration.egressSelections: is missing: should be a list'],

@@ -46,6 +46,19 @@ export class ConnectionPool extends Agent {
     }, callback);
   }
 
+  /**
+   * Options of a request with a connection of its own: a POST, which is not repeated where the server closes an idle connection. POSTs are rare, and a node is
+   * to keep no more connections than its watches need.
+   */
+  readonly single = {
+    createConnection: (
+      options: ClientRequestArgs,
+      callback: (error: Error | null, stream: Duplex) => void,
+    ): undefined => {
+      this.createConnection(options as PooledRequest, callback as (error: Error | null) => void);
+    },
+  };
+
   override getName(): string {
     return 'server';
   }

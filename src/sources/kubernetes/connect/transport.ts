@@ -154,7 +154,6 @@ class HttpConnection implements ApiConnection {
     const response = await this.send({
       method: 'POST',
       target: this.target(path, {}),
-      // Rare, and a node is to keep no more connections than its watches need.
       headers: { Accept: type, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), Connection: 'close' },
       body,
       isWatch: false,
@@ -353,7 +352,7 @@ class HttpConnection implements ApiConnection {
     const readingProxy = tls === null && (proxy?.type === 'http' || proxy?.type === 'https') ? proxy : null;
     const authorization = readingProxy === null ? null : proxyAuthorization(readingProxy);
     return {
-      agent: this.pool,
+      ...(method === 'POST' ? this.pool.single : { agent: this.pool }),
       method,
       path: readingProxy === null ? target : `${server.origin}${target}`,
       setHost: false,
