@@ -1,8 +1,8 @@
 import t from 'tap';
-import { fromFile, HEADER, KUBEADM, loaded } from './load-from.js';
+import { fromFile, HEADER, KUBEADM, LINUX, loaded, WINDOWS } from './load-from.js';
 
-function written(argv: readonly string[], files: Readonly<Record<string, string>> = {}): string {
-  const result = loaded(['--write-config-to=out', ...argv], files);
+function written(argv: readonly string[], files: Readonly<Record<string, string>> = {}, target = LINUX): string {
+  const result = loaded(['--write-config-to=out', ...argv], files, target);
   if (result.command !== 'write-config') throw new Error(result.command);
   return result.text;
 }
@@ -42,13 +42,13 @@ iptables:
   masqueradeAll: false
   masqueradeBit: 14
   minSyncPeriod: 0s
-  syncPeriod: 0s
+  syncPeriod: 30s
 ipvs:
   excludeCIDRs: null
   minSyncPeriod: 0s
   scheduler: ""
   strictARP: false
-  syncPeriod: 0s
+  syncPeriod: 30s
   tcpFinTimeout: 0s
   tcpTimeout: 0s
   udpTimeout: 0s
@@ -115,7 +115,7 @@ t.test('CL-50: periods and masqueradeAll are written only for their mode', (t) =
   for (const [mode, active, masquerading] of rows) {
     const { document, config } = fromFile(`mode: ${mode}\n${all}`, ['--write-config-to=x']);
     for (const section of ['iptables', 'ipvs', 'nftables'] as const) {
-      t.equal(document[section].syncPeriod, section === active ? '7s' : '0s', `${mode}: ${section}.syncPeriod`);
+      t.equal(document[section].syncPeriod, section === active ? '7s' : '30s', `${mode}: ${section}.syncPeriod`);
       t.equal(document[section].minSyncPeriod, section === active ? '3s' : '0s', `${mode}: ${section}.minSyncPeriod`);
     }
     for (const section of ['iptables', 'nftables'] as const)
@@ -126,23 +126,39 @@ t.test('CL-50: periods and masqueradeAll are written only for their mode', (t) =
   t.end();
 });
 
+const BODIES = [
+  '',
+  KUBEADM.slice(HEADER.length),
+  'nftables: {minSyncPeriod: 0s}',
+  'nodePortAddresses: []',
+  'nodePortAddresses: [10.0.0.0/8, "::1/128"]',
+  'bindAddress: "::"\nhostnameOverride: "yes"\nportRange: "0x10"\nclusterCIDR: "010.0.0.0/8,fd00::/64"',
+  'featureGates: {AllowServiceExternalIPs: false, AllAlpha: true}\nwindowsRunAsService: true',
+  'logging: {format: text, flushFrequency: 1500000000, verbosity: 9, vmodule: [{filePattern: "a*", verbosity: 2}, {filePattern: "y", verbosity: 0}]}',
+  'featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true, infoBufferSize: 64Ki}, json: {infoBufferSize: 1024}}}',
+  'conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 90s}\noomScoreAdj: 0\nclientConnection: {qps: 0.5}',
+  'mode: ipvs\nipvs: {minSyncPeriod: 5s, excludeCIDRs: [10.0.0.0/8], tcpTimeout: 1m}\niptables: {masqueradeAll: true}',
+  'mode: iptables\niptables: {masqueradeBit: 0, localhostNodePorts: false, minSyncPeriod: 10s}',
+  'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "on"}\nwinkernel: {networkName: "null", enableDSR: true}',
+];
+
+t.test('every section of a written file has a period above 0, in every mode', (t) => {
+  for (const mode of ['iptables', 'ipvs', 'nftables', 'kernelspace'])
+    for (const body of BODIES) {
+      const target = mode === 'kernelspace' ? WINDOWS : LINUX;
+      const text = written(
+        ['--config=in'],
+        { in: `${HEADER}${body.replace(/^mode: .*\n?/m, '')}\nmode: ${mode}\n` },
+        target,
+      );
+      t.equal(text.match(/^ +syncPeriod: (?:30s|15s)$/gm)?.length, 3, `${mode}: ${body}`);
+      t.match(loaded(['--config=in'], { in: text }, target).document, { mode });
+    }
+  t.end();
+});
+
 t.test('CL-50: a written file reads back as the same configuration, and is written the same again', (t) => {
-  const bodies = [
-    '',
-    KUBEADM.slice(HEADER.length),
-    'nftables: {minSyncPeriod: 0s}',
-    'nodePortAddresses: []',
-    'nodePortAddresses: [10.0.0.0/8, "::1/128"]',
-    'bindAddress: "::"\nhostnameOverride: "yes"\nportRange: "0x10"\nclusterCIDR: "010.0.0.0/8,fd00::/64"',
-    'featureGates: {AllowServiceExternalIPs: false, AllAlpha: true}\nwindowsRunAsService: true',
-    'logging: {format: text, flushFrequency: 1500000000, verbosity: 9, vmodule: [{filePattern: "a*", verbosity: 2}, {filePattern: "y", verbosity: 0}]}',
-    'featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true, infoBufferSize: 64Ki}, json: {infoBufferSize: 1024}}}',
-    'conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 90s}\noomScoreAdj: 0\nclientConnection: {qps: 0.5}',
-    'mode: ipvs\nipvs: {minSyncPeriod: 5s, excludeCIDRs: [10.0.0.0/8], tcpTimeout: 1m}\niptables: {masqueradeAll: true}',
-    'mode: iptables\niptables: {masqueradeBit: 0, localhostNodePorts: false, minSyncPeriod: 10s}',
-    'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "on"}\nwinkernel: {networkName: "null", enableDSR: true}',
-  ];
-  for (const body of bodies) {
+  for (const body of BODIES) {
     const first = written(['--config=in'], { in: HEADER + body });
     const again = written(['--config=in'], { in: first });
     t.equal(again, first, body);

@@ -151,11 +151,11 @@ export function inactive(table: StructType, values: object, defaults: object, mo
     .map(({ path }) => path.join('.'));
 }
 
-/** The values without those that do not act in the mode but would look as if they did. */
+/** The values with the defaults of those that do not act in the mode but would look as if they did. */
 export function withoutInactive<D extends object>(table: StructType, values: D, mode: string): D {
   return leaves(table)
     .filter(({ field }) => field.isCleared === true && !isActive(field, mode))
-    .reduce((below, { path, field: { type } }) => withValue(below, path, valueOf({ type }, null)), values);
+    .reduce((below, { path, field }) => withValue(below, path, valueOf(field, null)), values);
 }
 
 /** The values as they are written: fields that are optional only where they say something. */

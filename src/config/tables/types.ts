@@ -87,7 +87,7 @@ interface Setting {
   /** What is wrong with a value, whatever other fields say: looked at only in its modes, unless `isAlwaysChecked`. */
   readonly checks?: readonly Check[];
   readonly isAlwaysChecked?: true;
-  /** In other modes it counts as unset, as there it would look as if it acted. */
+  /** In other modes it counts as its default, as there it would look as if it acted. */
   readonly isCleared?: true;
   /** Left out of what is written when it says nothing. */
   readonly isOptional?: true;
