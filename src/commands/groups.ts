@@ -15,6 +15,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
     [
       'config',
       'config-dir',
+      'mode',
       'proxy-mode',
       'feature-gates',
       'hostname-override',

@@ -5,7 +5,7 @@ import { CONFIGURED_COMMANDS, flagsOf } from './command-line.js';
 type About = Omit<CommandSpec, 'name' | 'flags' | 'proxyFlags'>;
 
 /** Worth a line in the help of commands that are configured as the proxy is. */
-const USUAL = ['config', 'manifests', 'kubeconfig', 'hostname-override', 'proxy-mode', 'cluster-cidr'];
+const USUAL = ['config', 'manifests', 'kubeconfig', 'hostname-override', 'mode', 'cluster-cidr'];
 const OF_PROCESS = ['status-socket'];
 
 const READS_MANIFESTS = 'it is printed';
@@ -28,9 +28,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     summary: 'print the ruleset of this node, as nftables JSON or as iptables-restore takes it',
     operands: '',
     about: ['It needs no privileges.'],
-    examples: [
-      { line: 'pointsman render --proxy-mode nftables --manifests objects/', says: 'the tables of mode nftables' },
-    ],
+    examples: [{ line: 'pointsman render --mode nftables --manifests objects/', says: 'the tables of mode nftables' }],
     exits: { 0: READS_MANIFESTS, 1: NOT_USED, 2: CANNOT },
   },
   dump: {

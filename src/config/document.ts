@@ -118,9 +118,8 @@ export const KUBE_PROXY = struct({
   mode: field(text, {
     flag: {
       name: 'proxy-mode',
-      aliases: ['mode'],
       value: 'mode',
-      help: 'proxy mode: iptables (also if empty), ipvs or nftables; also --mode',
+      help: 'as --mode; without effect beside --config, as in kube-proxy',
     },
   }),
   featureGates: field(map(bool), {

@@ -17,6 +17,11 @@ const PROCESS_FLAGS = [
     'directory',
     'files (*.conf, *.yaml, *.yml, *.json) merged over --config, in name order; maps merge, lists and single values replace',
   ),
+  text(
+    'mode',
+    'mode',
+    'proxy mode: iptables (also if empty), ipvs or nftables; also with a --config that sets no mode',
+  ),
   row(
     'manifests',
     'list',
@@ -183,6 +188,7 @@ export type FlagName =
   | (typeof PROCESS_FLAGS)[number]['name']
   | (typeof SECURED_FLAGS)[number]['name']
   | 'hostname-override'
+  | 'proxy-mode'
   | 'healthz-bind-address'
   | 'metrics-bind-address';
 

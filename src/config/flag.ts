@@ -4,7 +4,6 @@ import type { FlagType, FlagValue } from './flag-values.js';
 interface FlagText {
   /** With dashes; underscores are accepted in their place. */
   readonly name: string;
-  readonly aliases?: readonly string[];
   /** One letter. */
   readonly short?: string;
   /** What stands for the value in the usage text; absent: the type's own word. */

@@ -93,7 +93,7 @@ export function parseWords(flags: readonly Flag[], argv: readonly string[], usag
   };
 }
 
-/** Rewrites pflag's spellings into the one commander reads: `--name=value` or `--name value`, with dashes, without aliases and without single letters. */
+/** Rewrites pflag's spellings into the one commander reads: `--name=value` or `--name value`, with dashes and without single letters. */
 function normalise(argv: readonly string[], flags: readonly Flag[]): string[] {
   const result: string[] = [];
   for (let index = 0; index < argv.length; index++) {
@@ -107,7 +107,7 @@ function normalise(argv: readonly string[], flags: readonly Flag[]): string[] {
       continue;
     }
     const spelling = (long[1] ?? '').replaceAll('_', '-');
-    const flag = flags.find(({ name, aliases }) => name === spelling || aliases?.includes(spelling));
+    const flag = flags.find(({ name }) => name === spelling);
     const value = long[2] ?? (flag === undefined ? undefined : impliedValue(flag));
     const name = flag?.name ?? spelling;
     result.push(value === undefined ? `--${name}` : `--${name}=${value}`);

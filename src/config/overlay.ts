@@ -1,7 +1,7 @@
 import { differences } from './compare.js';
 import { decodeConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { clip, ConfigError } from './errors.js';
+import { clip, ConfigError, invalid } from './errors.js';
 import type { Flag } from './flag.js';
 import { CONFIGURATION_FLAGS, FLAGS } from './flag-table.js';
 import { numberFlag, textFlag, type CommandLine } from './flags.js';
@@ -23,13 +23,28 @@ export function applyFlags(
   const hostname = textFlag(line, 'hostname-override');
   if (hostname !== '' && hostname.trim() === '')
     throw new ConfigError('CONFIG_INVALID', 'failed complete', ['empty hostname-override is invalid']);
-  const laid = CONFIGURATION_FLAGS.reduce((below, flag) => {
-    const value = line.given.get(flag.name);
-    return value === undefined || flag.set === undefined || !actsOn(flag, platform) || isReplaced(flag, file)
-      ? below
-      : flag.set(below, value);
-  }, document);
+  const mode = readMode(line);
+  const isOpen = mode !== '' && (file === null || document.mode === '');
+  const laid = CONFIGURATION_FLAGS.reduce(
+    (below, flag) => {
+      const value = line.given.get(flag.name);
+      return value === undefined || flag.set === undefined || !actsOn(flag, platform) || isReplaced(flag, file)
+        ? below
+        : flag.set(below, value);
+    },
+    isOpen ? { ...document, mode } : document,
+  );
   return file === null ? completeFlags(laid, line) : laid;
+}
+
+/** The mode of --mode; empty: none. kube-proxy has --proxy-mode alone. */
+function readMode(line: CommandLine): string {
+  const [mode, proxyMode] = [textFlag(line, 'mode'), textFlag(line, 'proxy-mode')];
+  if (mode !== '' && line.given.has('proxy-mode') && mode !== proxyMode)
+    throw new ConfigError('CONFIG_USAGE', null, [
+      invalid('--mode', mode, `does not agree with --proxy-mode=${clip(proxyMode)}`),
+    ]);
+  return mode;
 }
 
 /** What of the command line, or of the files' document beside it, does not do what one may think. */
@@ -46,7 +61,16 @@ export function flagWarnings(
       : []),
     ...(file === null ? portWarnings(flag.name, line) : []),
   ]);
-  return [...ofFlags, ...(file === null ? [] : replacedFields(document, line))];
+  return [
+    ...ofFlags,
+    ...(file === null ? [] : [...replacedMode(document, line, file), ...replacedFields(document, line)]),
+  ];
+}
+
+function replacedMode({ mode }: KubeProxyConfiguration, line: CommandLine, file: string): readonly string[] {
+  const given = textFlag(line, 'mode');
+  const isReplacing = given !== '' && mode !== '' && given !== mode;
+  return isReplacing ? [`--mode: is ignored because --${file} sets mode ${clip(mode)}`] : [];
 }
 
 /** Fields that a file sets and a flag sets otherwise. Entries of --vmodule are put before the file's and replace none. */

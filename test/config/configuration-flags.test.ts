@@ -227,6 +227,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
   };
   const ours = {
     'config-dir': '',
+    mode: '',
     manifests: '[]',
     'manifests-header': '[]',
     'manifests-header-file': '[]',

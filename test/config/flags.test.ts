@@ -15,7 +15,7 @@ t.test('flags are accepted in every spelling of pflag', (t) => {
     [['--config=a', '--config=b'], { config: 'b' }],
     [['--hostname_override=a'], { 'hostname-override': 'a' }],
     [['--write_config_to', 'a_b'], { 'write-config-to': 'a_b' }],
-    [['--mode=ipvs'], { 'proxy-mode': 'ipvs' }],
+    [['--mode=ipvs'], { mode: 'ipvs' }],
     [['--proxy-mode=ipvs'], { 'proxy-mode': 'ipvs' }],
     [['--proxy_mode', 'ipvs'], { 'proxy-mode': 'ipvs' }],
     [['-v', '4'], { v: 4 }],

@@ -240,6 +240,42 @@ t.test('CL-40: beside --config a flag is ignored or wins over the file, each wit
   t.end();
 });
 
+t.test('--mode counts where the file leaves the mode open, and a file that sets another one wins', (t) => {
+  const rows: readonly (readonly [body: string, argv: readonly string[], mode: string, warnings: readonly string[]])[] =
+    [
+      ['', ['--mode=nftables'], 'nftables', []],
+      ['mode: ""', ['--mode=ipvs'], 'ipvs', []],
+      ['mode: ipvs', ['--mode=ipvs'], 'ipvs', []],
+      ['mode: ipvs', ['--mode='], 'ipvs', []],
+      ['mode: ipvs', ['--mode=nftables'], 'ipvs', ['--mode: is ignored because --config sets mode ipvs']],
+      ['', ['--mode=ipvs', '--proxy-mode=ipvs'], 'ipvs', ['--proxy-mode: is ignored because --config is given']],
+      [
+        '',
+        ['--proxy-mode=ipvs'],
+        'iptables',
+        [
+          '--proxy-mode: is ignored because --config is given',
+          'KubeProxyConfiguration.mode: is not set, using iptables',
+        ],
+      ],
+    ];
+  for (const [body, argv, mode, warnings] of rows) {
+    const found = fromFile(body, argv);
+    t.equal(found.config.mode, mode, `${body} ${argv.join(' ')}`);
+    t.same(found.warnings, warnings, `${body} ${argv.join(' ')}`);
+  }
+  for (const argv of [['--mode=ipvs'], ['--mode=ipvs', '--proxy-mode=ipvs'], ['--proxy-mode=ipvs', '--mode=']])
+    t.equal(loaded(argv).config.mode, 'ipvs', argv.join(' '));
+  for (const argv of [
+    ['--mode=ipvs', '--proxy-mode=nftables'],
+    ['--proxy-mode=nftables', '--mode=ipvs'],
+    ['--mode=ipvs', '--proxy-mode='],
+  ])
+    t.match(failure(() => loaded(argv)).message, '--mode: Invalid value: "ipvs": does not agree with --proxy-mode=');
+  t.match(failure(() => fromFile('', ['--mode=x'])).message, 'KubeProxyConfiguration.mode: Invalid value: "x"');
+  t.end();
+});
+
 t.test('the command is derived from the command line', (t) => {
   t.equal(loaded([]).command, 'run');
   t.equal(loaded(['plan']).command, 'plan');

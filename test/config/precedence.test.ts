@@ -37,6 +37,7 @@ t.test('CL-40: a flag that --config replaces is reported, and no other', (t) => 
   const neither: readonly string[] = [
     'config',
     'config-dir',
+    'mode',
     'manifests',
     'manifests-header',
     'manifests-header-file',
