@@ -197,7 +197,7 @@ function next(number: number, kind: Kind, names: Interner): readonly Row[] {
 
 /** A process, and the kernel in which it is. */
 class Node {
-  readonly names = new Interner(1000);
+  readonly names = new Interner(100_000);
   private made = 0;
 
   private constructor(

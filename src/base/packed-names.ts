@@ -8,12 +8,15 @@ export type NamesText = string;
 
 const MOST_NAME_BYTES = 253;
 const NEWLINE = 0x0a;
+const INITIAL_BYTES = 1 << 14;
+/** Room for 1,000 of the longest; room for more is not kept for the next list. */
+const KEPT_BYTES = 1 << 18;
 
 /** Packs names while they come in, from their bytes. One is filled again and again. */
 export class PackedNames {
   /** One after the other, and nothing between them. */
-  private bytes = new Uint8Array(1 << 14);
-  private readonly ends: number[] = [];
+  private bytes = new Uint8Array(INITIAL_BYTES);
+  private ends: number[] = [];
   private count = 0;
   /** The end of all names that were added. */
   private end = 0;
@@ -24,6 +27,10 @@ export class PackedNames {
   private firstStart = 0;
 
   clear(): void {
+    if (this.bytes.length > KEPT_BYTES) {
+      this.bytes = new Uint8Array(INITIAL_BYTES);
+      this.ends = [];
+    }
     this.count = 0;
     this.end = 0;
     this.nextEnd = 0;

@@ -88,7 +88,7 @@ async function staysSmall(t: Test, round: () => Promise<void>): Promise<void> {
 }
 
 t.test('state, plan, progress and reports keep nothing of removed Services', async (t) => {
-  const names = new Interner(1000);
+  const names = new Interner(100_000);
   const store = new Store();
   const writer = store.register('test');
   const planner = new Planner(planSettings());

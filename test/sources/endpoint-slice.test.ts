@@ -337,43 +337,6 @@ t.test('names and lists are shared between rows, and a refused object does not d
   t.end();
 });
 
-t.test('the string interner is bounded, and forgets safely', (t) => {
-  const names = new Interner(4);
-  for (let index = 0; index < 100; index++) {
-    t.equal(names.text(`name-${index}`), `name-${index}`);
-    t.strictSame(names.list([`a${index}`]), [`a${index}`]);
-    t.strictSame(names.list(['=x', `["a${index}"]`]), ['=x', `["a${index}"]`]);
-  }
-  t.end();
-});
-
-t.test('the interner bounds lists by the sum of their lengths, and keeps no long ones', (t) => {
-  const ports = (count: number, first = 1) =>
-    Array.from({ length: count }, (_, index) => ({
-      name: `p${first + index}`,
-      protocol: 'TCP' as const,
-      port: first + index,
-      nodePort: 0,
-      targetPort: 0,
-    }));
-  const few = new Interner(5);
-  const many = new Interner();
-  for (const kind of ['ports', 'servicePorts'] as const) {
-    const held = few[kind](ports(3));
-    t.equal(few[kind](ports(3)), held, 'shared');
-    few[kind](ports(3, 7));
-    t.not(few[kind](ports(3)), held, 'forgotten');
-    t.equal(many[kind](ports(1000)), many[kind](ports(1000)));
-    const long = many[kind](ports(1001));
-    t.not(many[kind](ports(1001)), long, 'not kept');
-    t.same(many[kind](ports(1001)), long);
-  }
-  const texts = Array.from({ length: 1001 }, (_, index) => `${index}`);
-  t.not(many.list(texts), many.list(texts));
-  t.same(many.list(texts), texts);
-  t.end();
-});
-
 t.test('an endpoint takes 5 bytes of columns (IPv4) or 17 (IPv6), and one pointer', (t) => {
   const count = 1000;
   const slice = (family: string, address: (index: number) => string): EndpointSliceRow =>
@@ -443,5 +406,58 @@ t.test('zones of endpoints are read', (t) => {
   t.same([zoneNames, zones], [['a', 'b'], '\u0001\u0002\u0000\u0001']);
   const without = rowOf({ endpoints: [{ addresses: ['10.0.0.1'] }] });
   t.same([without.zoneNames, without.zones], [[], '']);
+  t.end();
+});
+
+t.test('a zone or node name that is longer than any counts as none, and a longer hint is refused', (t) => {
+  const of = (endpoint: ApiObject) =>
+    sliceObject('web-a', 'web', [], { endpoints: [{ addresses: ['10.0.0.1'], ...endpoint }] });
+  const longest = rowOf({ endpoints: [{ addresses: ['10.0.0.1'], zone: 'z'.repeat(63), nodeName: 'n'.repeat(253) }] });
+  t.same([longest.zoneNames, longest.nodeNames], [['z'.repeat(63)], ['n'.repeat(253)]]);
+  const { row, warnings } = translate(of({ zone: 'z'.repeat(64), nodeName: 'n'.repeat(254) }));
+  t.same([row?.zoneNames, row?.zones, row?.nodeNames], [[], '', [null]]);
+  t.match(warnings.map(String), [
+    /^endpoints\[0\]\.nodeName: "n+…": has more than 253 characters: it counts as none$/,
+    /^endpoints\[0\]\.zone: "z+": has more than 63 characters: it counts as none$/,
+  ]);
+  const hints = (zone: number, node: number) => ({
+    hints: { forZones: [{ name: 'z'.repeat(zone) }], forNodes: [{ name: 'n'.repeat(node) }] },
+  });
+  t.same(problemsOf(of(hints(63, 253))), []);
+  t.match(problemsOf(of(hints(64, 253))), [/forZones\[0\]\.name: "z+": must have at most 63 characters$/]);
+  t.match(problemsOf(of(hints(63, 254))), [/forNodes\[0\]\.name: "n+…": must have at most 253 characters$/]);
+  t.end();
+});
+
+t.test('the time of reading a slice grows with its zones, not with their square', async (t) => {
+  const slice = (zones: number): ApiObject =>
+    sliceObject('web-a', 'web', [], {
+      endpoints: Array.from({ length: 50_000 }, (_, index) => ({
+        addresses: [`10.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`],
+        zone: `zone-${index % zones}`,
+      })),
+    });
+  const [few, many] = [slice(3), slice(50_000)];
+  const least = async (object: ApiObject): Promise<number> => {
+    const times: number[] = [];
+    for (let round = 0; round < 3; round++) times.push(await cpuTime(() => translate(object)));
+    return Math.min(...times);
+  };
+  const [calm, attack] = [await least(few), await least(many)];
+  t.comment(`${calm} ms with 3 zones, ${attack} ms with 50,000`);
+  t.ok(attack < 10 * calm, `${attack} ms with 50,000 zones, ${calm} ms with 3`);
+  const { row } = translate(many);
+  t.equal(row?.zoneNames?.length, 50_000);
+  t.equal(row?.zones?.charCodeAt(49_999), 50_000);
+});
+
+t.test('beyond 65,535 zones of a slice endpoints are in none', (t) => {
+  const endpoints = Array.from({ length: 65_540 }, (_, index) => ({
+    addresses: [`10.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`],
+    zone: `zone-${index}`,
+  }));
+  const { zoneNames, zones } = rowOf({ endpoints });
+  t.equal(zoneNames?.length, 65_535);
+  t.same([zones?.charCodeAt(65_534), zones?.charCodeAt(65_535)], [65_535, 0]);
   t.end();
 });

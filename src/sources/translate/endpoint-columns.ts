@@ -12,6 +12,8 @@ type Columns = Pick<
 >;
 
 const INITIAL_ENDPOINTS = 1000;
+/** A zone's place is one character. */
+const MOST_ZONES = 0xffff;
 const NO_HINTS: readonly string[] = [];
 
 /** Endpoints as their slice's row has them, while they come in. One is filled again and again; {@link copy} takes out what has come. */
@@ -22,24 +24,25 @@ export class EndpointColumns {
   private size = addressLength('IPv4');
   private addresses: Uint8Array = new Uint8Array(INITIAL_ENDPOINTS * addressLength('IPv6'));
   private conditions: Uint8Array = new Uint8Array(INITIAL_ENDPOINTS);
-  private readonly nodeNames: (string | null)[] = [];
-  private readonly zones: (readonly string[])[] = [];
-  private readonly nodes: (readonly string[])[] = [];
+  private nodeNames: (string | null)[] = [];
+  private zones: (readonly string[])[] = [];
+  private nodes: (readonly string[])[] = [];
   private hinted = false;
-  /** Zones that endpoints are in. */
-  private zoneNames: string[] = [];
+  /** Zones that endpoints are in, each with its place + 1. */
+  private zoneNames = new Map<string, number>();
   /** For each endpoint the place of its zone + 1. */
-  private readonly zonePlaces: number[] = [];
+  private zonePlaces: number[] = [];
   /** Belongs to the endpoint that is added next; it comes after the address. */
   readonly pods = new PackedNames();
 
   clear(family: Family): void {
+    if (this.hinted || this.count > INITIAL_ENDPOINTS) this.release();
     this.count = 0;
     this.family = family;
     this.size = addressLength(family);
     this.hinted = false;
     this.pods.clear();
-    if (this.zoneNames.length > 0) this.zoneNames = [];
+    if (this.zoneNames.size > 0) this.zoneNames = new Map();
   }
 
   /** The address of the endpoint that is {@link add}ed next. False when it is none of the family. */
@@ -86,21 +89,38 @@ export class EndpointColumns {
       nodeNames: this.nodeNames.slice(0, count),
       zoneHints: hinted ? hintColumn(this.zones, count, names) : null,
       nodeHints: hinted ? hintColumn(this.nodes, count, names) : null,
-      zoneNames: this.zoneNames.length === 0 ? NO_HINTS : names.list(this.zoneNames),
-      zones: this.zoneNames.length === 0 ? '' : names.text(this.zoneColumn(count)),
+      zoneNames: this.zoneNames.size === 0 ? NO_HINTS : names.list([...this.zoneNames.keys()]),
+      zones: this.zoneNames.size === 0 ? '' : this.zoneColumn(count, names),
       pods: this.pods.text(),
     };
   }
 
-  private placeOf(zone: string): number {
-    const known = this.zoneNames.indexOf(zone);
-    return known >= 0 ? known + 1 : this.zoneNames.push(zone);
+  /** Keeps nothing of a slice that has come: it may have been large, or have had many hints. */
+  private release(): void {
+    if (this.conditions.length > INITIAL_ENDPOINTS) {
+      this.addresses = new Uint8Array(INITIAL_ENDPOINTS * addressLength('IPv6'));
+      this.conditions = new Uint8Array(INITIAL_ENDPOINTS);
+    }
+    this.nodeNames = [];
+    this.zones = [];
+    this.nodes = [];
+    this.zonePlaces = [];
   }
 
-  private zoneColumn(count: number): string {
+  private placeOf(zone: string): number {
+    const known = this.zoneNames.get(zone);
+    if (known !== undefined) return known;
+    const place = this.zoneNames.size + 1;
+    if (place > MOST_ZONES) return 0;
+    this.zoneNames.set(zone, place);
+    return place;
+  }
+
+  /** Shared where all are in one zone: else hardly two slices have the same. */
+  private zoneColumn(count: number, names: Interner): string {
     let column = '';
     for (let index = 0; index < count; index++) column += String.fromCharCode(this.zonePlaces[index] ?? 0);
-    return column;
+    return this.zoneNames.size === 1 ? names.text(column) : column;
   }
 
   private room(): Uint8Array {

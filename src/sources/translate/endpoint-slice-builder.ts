@@ -14,7 +14,7 @@ import { readWeight } from './balance.js';
 import { EndpointColumns } from './endpoint-columns.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
-import { checkName, readRef, type Translation } from './metadata.js';
+import { checkName, LONGEST_LABEL, LONGEST_NAME, readRef, type Translation } from './metadata.js';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 const HEADLESS_LABEL = 'service.kubernetes.io/headless';
@@ -32,6 +32,9 @@ export function targetFlags(kind: unknown): number {
 }
 
 const NO_ZONES: readonly string[] = [];
+
+/** The most characters of a hint. */
+const HINTS = { forZones: LONGEST_LABEL, forNodes: LONGEST_NAME } as const;
 
 /** The endpoints of the slice that is being built, which is one at a time. */
 const columns = new EndpointColumns();
@@ -120,7 +123,9 @@ export class EndpointSliceBuilder {
     nodes: readonly (string | null)[],
   ): void {
     if (!this.areNames('forZones', zones) || !this.areNames('forNodes', nodes)) return;
-    columns.add(conditions, nodeName === '' ? null : nodeName, zone, zones, nodes);
+    const isNamed = this.isName('nodeName', nodeName, LONGEST_NAME);
+    const isZone = this.isName('zone', zone, LONGEST_LABEL);
+    columns.add(conditions, isNamed ? nodeName : null, isZone ? zone : '', zones, nodes);
   }
 
   /** @throws TranslateError naming every field that is wrong. */
@@ -154,13 +159,22 @@ export class EndpointSliceBuilder {
     return { ref, row: weight === null ? row : { ...row, ...weight }, warnings, service };
   }
 
-  /** Notes the names that are missing. */
-  private areNames(field: 'forZones' | 'forNodes', names: readonly (string | null)[]): names is readonly string[] {
+  /** False for none, and for a longer one than there can be, which is noted. */
+  private isName(field: 'nodeName' | 'zone', name: string, most: number): boolean {
+    if (name === '' || name.length <= most) return name !== '';
+    this.fields.warn(`endpoints[${this.index}].${field}`, name, `has more than ${most} characters: it counts as none`);
+    return false;
+  }
+
+  /** Notes the names that are missing or longer than any. */
+  private areNames(field: keyof typeof HINTS, names: readonly (string | null)[]): names is readonly string[] {
     let all = true;
     for (let place = 0; place < names.length; place++) {
       const name = names[place] ?? null;
-      if (name !== null && name !== '') continue;
-      this.fields.refuse(`endpoints[${this.index}].hints.${field}[${place}].name`, name, 'is required');
+      const isThere = name !== null && name !== '';
+      if (isThere && name.length <= HINTS[field]) continue;
+      const detail = isThere ? `must have at most ${HINTS[field]} characters` : 'is required';
+      this.fields.refuse(`endpoints[${this.index}].hints.${field}[${place}].name`, name, detail);
       all = false;
     }
     return all;

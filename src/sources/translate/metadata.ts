@@ -15,14 +15,18 @@ export interface Translation<R> {
   readonly service?: string;
 }
 
+/** The most characters of a label's value, which a zone is, and of an object's name. */
+export const LONGEST_LABEL = 63;
+export const LONGEST_NAME = 253;
+
 const LABEL = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
-  max: 63,
+  max: LONGEST_LABEL,
   says: 'a DNS label: at most 63 of a-z, 0-9 and -',
 };
 const SUBDOMAIN = {
   pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
-  max: 253,
+  max: LONGEST_NAME,
   says: 'a DNS subdomain: at most 253 of a-z, 0-9, - and .',
 };
 

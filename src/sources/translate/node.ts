@@ -2,7 +2,7 @@ import { isUnspecified, parseAddress, parsePrefix, type IPAddress, type IPPrefix
 import type { NodeRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
-import { readRef, readTime, type Translation } from './metadata.js';
+import { LONGEST_LABEL, readRef, readTime, type Translation } from './metadata.js';
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 const AUTOSCALER_TAINT = 'ToBeDeletedByClusterAutoscaler';
@@ -17,6 +17,7 @@ export function translateNode(object: unknown, names: Interner): Translation<Nod
   const ref = readRef(fields, 'Node');
   const metadata = fields.section('metadata');
   const zone = metadata.section('labels').string(ZONE_LABEL) ?? '';
+  const isZone = zone !== '' && zone.length <= LONGEST_LABEL;
   const spec = fields.section('spec');
   const deleting = readTime(metadata, 'deletionTimestamp') !== null;
   const tainted = spec
@@ -28,7 +29,7 @@ export function translateNode(object: unknown, names: Interner): Translation<Nod
     name: names.own(ref.name),
     addresses: readAddresses(fields.section('status')),
     podCIDRs: readPodCIDRs(spec),
-    zone: zone === '' ? null : names.text(zone),
+    zone: isZone ? names.text(zone) : null,
     eligible: !deleting && !tainted,
   };
   fields.check();
