@@ -157,7 +157,10 @@ export const KUBE_PROXY = struct({
     default: '15m0s',
     checks: [positive],
     unsetAsZero: 'where something is unset',
-    flag: { name: 'config-sync-period', help: 'how often what came from the API server is checked' },
+    flag: {
+      name: 'config-sync-period',
+      help: 'how often ServiceCIDRs, and what the API server could not give, are requested again; looked at when a watch ends, every 5 to 10 minutes',
+    },
   }),
   hostnameOverride: field(text, {
     flag: {
