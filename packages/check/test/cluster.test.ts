@@ -145,7 +145,7 @@ t.test('findings in a cluster name lines within the key of a ConfigMap, and obje
   t.same(stdout.trim().split('\n').sort(), [
     `${proxy} config.conf:5: document 1: error: KubeProxyConfiguration.clusterCIDR: "10.245.0.0/16": does not agree with "10.244.0.0/16" of ClusterConfiguration.networking.podSubnet (${cluster})`,
     `${proxy} config.conf:6: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode`,
-    `${proxy} kubeconfig.conf:12: document 1: error: Config.users[0].user.token: has the wrong type: should be text`,
+    `${proxy} kubeconfig.conf:12: document 1: error: Config.users[0].user.token: has the wrong type, a list: should be text`,
     `${proxy} kubeconfig.conf:12: document 1: error: Config.users[0].user.…: is an unknown field`,
     'ConfigMap kube-system/kubelet-config, key kubelet:4: document 1: error: KubeletConfiguration.port: -1: is out of range: should be an integer from 1 to 65535',
     'Nodes: error: Node[n2].spec.podCIDRs[0]: "10.244.0.0/25": overlaps "10.244.0.0/24" of Node[n1].spec.podCIDRs[0] (Nodes)',

@@ -142,7 +142,9 @@ function readValue(
       reading.report({ severity: 'error', path, ...reading.refusal(type, value) });
       return null;
     }
-    say(reading, 'error', rule, path, isShown(field, type) ? show(value) : null, problem, expected);
+    const shown = isShown(field, type) ? show(value) : null;
+    const found = rule === 'type' && shown === null ? `${problem}, ${typeName(value)}` : problem;
+    say(reading, 'error', rule, path, shown, found, expected);
     return null;
   };
   switch (type.is) {
@@ -172,6 +174,13 @@ function readValue(
 }
 
 const WRONG_TYPE = 'has the wrong type';
+
+/** What a value is that is not shown. */
+function typeName(value: unknown): string {
+  if (value instanceof Mapping) return 'a mapping';
+  if (Array.isArray(value)) return 'a list';
+  return { string: 'text', number: 'a number', boolean: 'true or false' }[typeof value as string] ?? 'null';
+}
 
 type Refuse = (rule: string, problem: string, expected: string) => null;
 

@@ -17,7 +17,7 @@ rules: [{level: None, users: [a], verbs: [watch], resources: [{group: "", resour
         'metadata: {name: 1, labels: {a: true}, annotations: [], ownerReferences: []}\nrules: [{level: None}]',
         'error: Policy.metadata.name: 1: has the wrong type: should be text',
         'error: Policy.metadata.labels.a: true: has the wrong type: should be text',
-        'error: Policy.metadata.annotations: has the wrong type: should be a mapping',
+        'error: Policy.metadata.annotations: has the wrong type, a list: should be a mapping',
       ],
       [
         'rules: [{level: None, resources: [{group: apps/v1}]}]',

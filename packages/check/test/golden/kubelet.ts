@@ -194,7 +194,7 @@ staticPodURLHeader: {Authorization: S3cr3t}
 containerLogMaxSize: ten`,
       ...errors(
         'syncFrequency: 60: has the wrong type: should be a duration such as "30s", "1h5m" or "500ms"',
-        'staticPodURLHeader.Authorization: has the wrong type: should be a list',
+        'staticPodURLHeader.Authorization: has the wrong type, text: should be a list',
         'kubeAPIQPS: -1: is out of range: should be an integer of at least 0',
         'containerLogMaxSize: "ten": cannot be read: should be a quantity such as "64Ki"',
         'KubeAPIBurst: has the wrong case: should be kubeAPIBurst',
