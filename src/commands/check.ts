@@ -34,6 +34,11 @@ export const CHECK: CommandSpec = {
       `Kubernetes release of the files; empty: the cluster's, else ${KUBERNETES_VERSION}`,
     ),
     text(
+      'platform',
+      'linux|windows',
+      "system of the proxies' nodes; empty: that of the mode, and without a mode one that the file is right for",
+    ),
+    text(
       'kernel',
       'version',
       'Linux version of the nodes, such as 5.10: modes that need a later one are errors; empty: the oldest of the Nodes',

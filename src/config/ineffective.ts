@@ -31,7 +31,7 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
     ...(isLinux ? [...describeDetection(document), ...describeConntrack(document, defaults)] : []),
     ...(isLinux ? describeSeconds('conntrack', conntrack) : []),
     ...(mode === 'ipvs' ? describeSeconds('ipvs', ipvs) : []),
-    ...only(windowsRunAsService && process.platform !== 'win32', 'windowsRunAsService', 'has no effect on Linux'),
+    ...only(windowsRunAsService && isLinux, 'windowsRunAsService', 'has no effect on Linux'),
     ...only(
       document.showHiddenMetricsForVersion !== '',
       'showHiddenMetricsForVersion',
@@ -159,5 +159,5 @@ function isBuffered({ format, options }: Logging): boolean {
 /** Some defaults follow the bind address and the mode, so they are taken from a document that sets nothing else. */
 function defaultsFor({ bindAddress, mode }: KubeProxyConfiguration): KubeProxyConfiguration {
   const decoded = decodeConfiguration(new Mapping([['bindAddress', bindAddress]]));
-  return applyPlatformDefaults({ ...decoded, mode }, process.platform);
+  return applyPlatformDefaults({ ...decoded, mode }, mode === 'kernelspace' ? 'win32' : 'linux');
 }

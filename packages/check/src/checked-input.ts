@@ -1,6 +1,7 @@
 import { messageOf } from '../../../src/base/error-message.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
-import { readFile, readListed, type Document } from './documents.js';
+import { heldFiles } from './config-map.js';
+import { readFile, readListed, type Document, type Target } from './documents.js';
 import { FindingList, type Finding } from './findings.js';
 import { namedFiles } from './named-files.js';
 import { keyOf } from './objects.js';
@@ -54,10 +55,10 @@ export class CheckedInput {
   readonly #names = new Interner();
 
   /** Reads files, and those that they name. */
-  async readFiles(files: readonly string[], release: number, read: ReadText): Promise<void> {
+  async readFiles(files: readonly string[], target: Target, read: ReadText): Promise<void> {
     const queue = new Map<string, Finding | null>(files.map((file) => [file, null]));
     for (const [file, namedBy] of queue) {
-      const content = await this.#readOne(file, release, () => read(file, namedBy === null ? 'argument' : 'document'));
+      const content = await this.#readOne(file, target, () => read(file, namedBy === null ? 'argument' : 'document'));
       if (typeof content !== 'string') {
         for (const named of content.flatMap(namedFiles))
           if (!queue.has(named.file)) queue.set(named.file, named.finding);
@@ -75,12 +76,12 @@ export class CheckedInput {
   }
 
   /** Files that its documents name are on machines of the cluster: none is read here. */
-  async takeAnswers({ texts, findings, unreadable, notes }: ClusterAnswers, release: number): Promise<void> {
+  async takeAnswers({ texts, findings, unreadable, notes }: ClusterAnswers, target: Target): Promise<void> {
     this.#findings.push(...findings);
     this.#unreadable.push(...unreadable);
     this.#notes.push(...notes);
     for (const [file, text] of texts) {
-      const content = await this.#readOne(file, release, () => text);
+      const content = await this.#readOne(file, target, () => text);
       if (typeof content === 'string') this.#unreadable.push(`${file}: ${content}`);
     }
   }
@@ -101,16 +102,20 @@ export class CheckedInput {
   /** Why it cannot be read, where it cannot. */
   async #readOne(
     file: string,
-    release: number,
+    target: Target,
     read: () => string | Promise<string>,
   ): Promise<readonly Document[] | string> {
     try {
       const text = await read();
-      const { documents, findings, unreadable } = readFile(text, file, release);
+      const { documents, findings, unreadable } = readFile(text, file, target);
       if (unreadable !== null) return unreadable;
       this.#texts.set(file, text);
       this.#findings.push(...findings);
       this.#documents.push(...documents);
+      for (const within of documents.flatMap(heldFiles)) {
+        const content = await this.#readOne(within.file, target, () => within.text);
+        if (typeof content === 'string') this.#unreadable.push(`${within.file}: ${content}`);
+      }
       return documents;
     } catch (error) {
       return messageOf(error);

@@ -44,11 +44,15 @@ export async function check(
   };
 }
 
-async function readAll({ files: named, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
+async function readAll(
+  { files: named, cluster, kubeconfig, release, platform }: Options,
+  read: ReadText,
+  env: Environment,
+) {
   const files = (await Promise.all(named.map(filesOf))).flat();
   const input = new CheckedInput();
   if (!cluster) {
-    await input.readFiles(files, release ?? KUBERNETES_MINOR, read);
+    await input.readFiles(files, { release: release ?? KUBERNETES_MINOR, platform }, read);
     return input.all();
   }
   // Loaded only where it is used: it is a file of its own.
@@ -60,8 +64,9 @@ async function readAll({ files: named, cluster, kubeconfig, release }: Options, 
       input.takeObjects(page);
     },
   });
-  await input.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
-  await input.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
+  const target = { release: release ?? answers.release ?? KUBERNETES_MINOR, platform };
+  await input.readFiles(files, target, read);
+  await input.takeAnswers(answers, target);
   return input.all();
 }
 

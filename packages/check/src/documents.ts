@@ -32,6 +32,14 @@ export interface Document {
   readonly kernel: KernelRelease | null;
 }
 
+/** What documents are for. */
+export interface Target {
+  /** Minor release of Kubernetes. */
+  readonly release: number;
+  /** Of the nodes; null: as the documents say. */
+  readonly platform: NodeJS.Platform | null;
+}
+
 /** The limit of one file, however many documents it has. */
 const MAX_FINDINGS = 500;
 
@@ -43,12 +51,8 @@ interface FileContent {
   readonly unreadable: string | null;
 }
 
-/**
- * Reads every document of a text. Nothing is thrown for its content.
- *
- * @param release minor release of Kubernetes that it is for.
- */
-export function readFile(text: string, file: string, release: number): FileContent {
+/** Reads every document of a text. Nothing is thrown for its content. */
+export function readFile(text: string, file: string, target: Target): FileContent {
   const parsed = parse(text);
   if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
   const findings: Finding[] = [];
@@ -60,7 +64,7 @@ export function readFile(text: string, file: string, release: number): FileConte
     const report = (found: Report): void => {
       list.add(found);
     };
-    const read = readDocument(value, { report, release, names, cluster });
+    const read = readDocument(value, { ...target, report, names, cluster });
     findings.push(...list.all());
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
@@ -98,9 +102,8 @@ function parse(text: string): readonly unknown[] | string {
 
 type DocumentContent = Omit<Document, 'file' | 'document'>;
 
-interface Environment {
+interface Environment extends Target {
   readonly report: (report: Report) => void;
-  readonly release: number;
   readonly names: Interner;
   /** What kubeadm reads in the same file, because it fills in the fields that the proxy's configuration leaves out. */
   readonly cluster: ClusterConfiguration | null;
@@ -108,14 +111,14 @@ interface Environment {
 
 /** @param at where it is in its document; empty: it is the document. */
 function readDocument(value: unknown, environment: Environment, at = ''): readonly DocumentContent[] {
-  const { report, release, names, cluster } = environment;
+  const { report, release, platform, names, cluster } = environment;
   const meta = readMeta(value, at, report);
   if (!(value instanceof Mapping) || meta === null) return [];
   const { apiVersion, kind } = meta;
   const nothing = { kind, section: null, proxy: null, row: null, kernel: null };
   if (kind === KIND && apiVersion === API_VERSION) {
     const filled = cluster === null ? value : fillClusterCIDR(value, cluster);
-    return [{ ...nothing, proxy: readProxy(filled, report) }];
+    return [{ ...nothing, proxy: readProxy(filled, platform, report) }];
   }
   if (isObject(meta)) return [{ ...nothing, ...readObject(meta, value, names, report) }];
   const table = tableFor(meta);

@@ -46,6 +46,18 @@ export function firstOf(findings: readonly Finding[], max: number, file: string)
   return [...findings.slice(0, max), ofFile(severity, 'more', file, `and ${more.length} more findings`)];
 }
 
+const WITHIN = ', ConfigMap ';
+
+/** The name of a file that a ConfigMap in a file holds. */
+export function heldFile(file: string, name: string, key: string): string {
+  return `${file}${WITHIN}${name}, key ${key}`;
+}
+
+/** The file in which it is held, where it is. */
+export function outerFile(file: string): string {
+  return file.split(WITHIN)[0] ?? file;
+}
+
 /** A finding on the whole of a file. */
 export function ofFile(severity: Finding['severity'], rule: string, file: string, problem: string): Finding {
   return { severity, rule, file, document: null, line: null, path: '', value: null, problem, expected: '' };

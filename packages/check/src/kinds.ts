@@ -2,6 +2,7 @@ import type { Mapping } from '../../../src/config/yaml.js';
 import { AUTHENTICATION_KIND, AUTHORIZATION_KIND } from '../../../src/config/kinds/access.js';
 import { ADMISSION_KINDS, IMAGE_POLICY_META } from './tables/admission.js';
 import { AUDIT } from '../../../src/config/kinds/audit.js';
+import { CONFIG_MAP } from './tables/config-map.js';
 import { CONTROLLER_MANAGERS } from './tables/controller-manager.js';
 import { CREDENTIALS } from './tables/credentials.js';
 import { EGRESS_AND_TRACING } from '../../../src/config/kinds/egress.js';
@@ -27,6 +28,7 @@ export const KINDS: readonly KindTable[] = [
   ...SCHEDULERS,
   ...CREDENTIALS,
   ...REVIEWS,
+  CONFIG_MAP,
 ];
 
 /** The kind of a document that does not name it: a client needs neither version nor kind of a kubeconfig, and one admission plugin's file has none. */

@@ -16,6 +16,8 @@ export interface Options extends Demands {
   readonly strict: boolean;
   /** Minor release of Kubernetes; null: it is not given. */
   readonly release: number | null;
+  /** Of the nodes; null: as the files say. */
+  readonly platform: NodeJS.Platform | null;
   readonly help: boolean;
 }
 
@@ -31,14 +33,19 @@ export function parseOptions(argv: readonly string[]): Options | string {
   const form = given.text('output');
   const output = OUTPUTS.find((format) => format === form);
   if (output === undefined) return `--output: ${JSON.stringify(form)}: must be ${OUTPUTS.join(', ')}`;
+  const system = given.text('platform');
+  if (system !== '' && !(system in PLATFORMS)) return `--platform: ${JSON.stringify(system)}: must be linux or windows`;
+  const platform = PLATFORMS[system] ?? null;
   const demands = parseDemands(given.optional('kernel'), given.optional('slo'));
   if (typeof demands === 'string') return demands;
   if (kubeconfig !== '' && !cluster) return '--kubeconfig needs --cluster beside it';
   if (files.length === 0 && !cluster && !help) return 'check needs a file, or --cluster';
   const { limits, problems } = readServiceLimits(given);
   if (problems.length > 0) return problems.join('\n');
-  return { files, cluster, kubeconfig, output, strict, release, help, limits, ...demands };
+  return { files, cluster, kubeconfig, output, strict, release, platform, help, limits, ...demands };
 }
+
+const PLATFORMS: Readonly<Record<string, NodeJS.Platform>> = { linux: 'linux', windows: 'win32' };
 
 function parseRelease(version: string): number | string {
   const [, minor] = /^v?1\.(\d{1,3})(?:\.\d{1,4})?$/.exec(version) ?? [];

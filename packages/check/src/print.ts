@@ -3,7 +3,7 @@ import { printableLine } from '../../../src/base/printable.js';
 import { printYaml } from '../../../src/base/print-yaml.js';
 import { OWN_VERSION } from '../../../src/config/version.js';
 import { printReport } from '../../../src/config/tables/report.js';
-import { printFinding, type Finding } from './findings.js';
+import { outerFile, printFinding, type Finding } from './findings.js';
 
 export const OUTPUTS = ['text', 'json', 'yaml', 'sarif'] as const;
 export type OutputFormat = (typeof OUTPUTS)[number];
@@ -45,8 +45,8 @@ function sarif(findings: readonly Finding[]): object {
           locations: [
             {
               physicalLocation: {
-                artifactLocation: { uri: uriOf(finding.file) },
-                ...(finding.line === null ? {} : { region: { startLine: finding.line } }),
+                artifactLocation: { uri: uriOf(outerFile(finding.file)) },
+                ...regionOf(finding),
               },
               logicalLocations: [{ fullyQualifiedName: logicalName(finding) }],
             },
@@ -57,11 +57,17 @@ function sarif(findings: readonly Finding[]): object {
   };
 }
 
+/** The line of a held file is none of the file around it. */
+function regionOf({ file, line }: Finding): object {
+  return line === null || outerFile(file) !== file ? {} : { region: { startLine: line } };
+}
+
 /** Relative paths stay so: the viewer of the report knows where they begin. */
 function uriOf(file: string): string {
   return file.startsWith('/') ? pathToFileURL(file).href : file.split('/').map(encodeURIComponent).join('/');
 }
 
-function logicalName({ document, path }: Finding): string {
-  return [document === null ? '' : `document ${document}`, path].filter((part) => part !== '').join(': ');
+function logicalName({ file, document, path }: Finding): string {
+  const within = file.slice(outerFile(file).length).replace(/^, /, '');
+  return [within, document === null ? '' : `document ${document}`, path].filter((part) => part !== '').join(': ');
 }

@@ -36,6 +36,84 @@ t.test('check exits 0 without findings, 1 with errors, 2 if a file cannot be rea
   t.notMatch(stderr, 'S3cr3t');
 });
 
+t.test('check judges a proxy by the platform of its mode, or by --platform', async (t) => {
+  const head = HEADER.replace(/clusterCIDR.*/, '');
+  const files = {
+    windows: `${head}mode: kernelspace\n`,
+    linux: `${HEADER}mode: nftables\n`,
+    open: HEADER,
+    opened: `${head}detectLocalMode: NodeCIDR\nwindowsRunAsService: true\n`,
+    neither: `${HEADER}mode: x\noomScoreAdj: 2000\n`,
+  };
+  const errors = async (...argv: readonly string[]): Promise<readonly string[]> =>
+    (await run(argv, files)).stdout.split('\n').filter((line) => line.includes(': error: '));
+  for (const file of ['windows', 'linux', 'open', 'opened']) t.same(await errors(file), [], file);
+  t.same(await errors('--platform=windows', 'windows'), []);
+  t.same(await errors('--platform=linux', 'linux', 'open'), []);
+  t.same((await errors('--platform=linux', 'windows')).length, 1);
+  t.match((await errors('--platform=windows', 'linux')).join(), /mode: "nftables": must be kernelspace or blank/);
+  const both = await errors('neither');
+  t.equal(both.length, 3, 'what is wrong on each is said once');
+  t.match(both.join(), /iptables, ipvs, nftables or .*, on Linux.*kernelspace or .*, on Windows/);
+  t.match((await run(['--platform=mac', 'open'], files)).stderr, /--platform: "mac": must be linux or windows/);
+});
+
+const CONFIG_MAP = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data:
+  readme: "kind: of text"
+  script: "a: b: c"
+  other.yaml: "apiVersion: apps/v1\\nkind: Deployment\\nsepc: 1"
+`;
+
+t.test('check reads the configuration files in a ConfigMap', async (t) => {
+  const proxy = `  config.conf: |\n    ${HEADER.replaceAll('\n', '\n    ')}`;
+  const config = '  kubeconfig.conf: |\n    apiVersion: v1\n    kind: Config\n';
+  const admission = '  any: |\n    apiVersion: apiserver.config.k8s.io/v1\n    kind: EncryptionConfiguration\n';
+  t.match(await run(['f'], { f: `${CONFIG_MAP}${proxy}mode: ipvs\n${config}` }), { status: 0, stdout: '', stderr: '' });
+  const wrong = `${CONFIG_MAP}${proxy}Mode: ipvs\n${config}    users: [{name: a, user: {token: [S3cr3t]}}]\n${admission}`;
+  const { stdout, status } = await run(['f'], { f: wrong });
+  const at = 'f, ConfigMap kube-system/kube-proxy, key';
+  t.same(stdout.trim().split('\n'), [
+    `${at} config.conf:4: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode`,
+    `${at} kubeconfig.conf:3: document 1: error: Config.users[0].user.token: has the wrong type, a list: should be text`,
+    `${at} any:1: document 1: error: EncryptionConfiguration.resources: is missing: should be a list of at least 1`,
+  ]);
+  t.equal(status, 1);
+  t.match(JSON.parse((await run(['-o', 'sarif', 'f'], { f: wrong })).stdout), {
+    runs: [
+      {
+        results: [
+          {
+            locations: [
+              {
+                physicalLocation: { artifactLocation: { uri: 'f' }, region: undefined },
+                logicalLocations: [
+                  {
+                    fullyQualifiedName:
+                      'ConfigMap kube-system/kube-proxy, key config.conf: document 1: KubeProxyConfiguration.Mode',
+                  },
+                ],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  const list = `apiVersion: v1\nkind: List\nitems: [${JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: {}, data: { 'config.conf': 'a: "b' } })}]`;
+  t.match(await run(['f'], { f: list }), {
+    status: 2,
+    stderr: /^could not read f, ConfigMap default\/, key config.conf: /,
+  });
+  const typed = `${CONFIG_MAP}  a: 1\nimmutable: "no"\n`;
+  t.same((await run(['f'], { f: typed })).stdout.trim().split('\n'), [
+    'f:8: document 1: error: ConfigMap.data.a: has the wrong type, a number: should be text',
+    'f:9: document 1: error: ConfigMap.immutable: "no": has the wrong type: should be true or false',
+  ]);
+});
+
 t.test('check judges Services by the limits of the proxies', async (t) => {
   const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 80 + index }));
   const service = {

@@ -73,7 +73,7 @@ t.test('the proxy’s own configuration with one wrong value is refused', (t) =>
   const refuses = (names: readonly string[], value: unknown): void => {
     const found: Report[] = [];
     const document = nest(names, value);
-    if (document instanceof Mapping) readProxy(document, (report) => found.push(report));
+    if (document instanceof Mapping) readProxy(document, null, (report) => found.push(report));
     const at = ['KubeProxyConfiguration', ...names].join('.');
     if (!found.some(({ severity, path }) => severity === 'error' && path === at)) taken.push(`${at}: ${String(value)}`);
   };

@@ -176,16 +176,30 @@ const MASKS = rule('mask', (section) => {
   }
 });
 
-const fraction = scalar('number', 0, 1);
 const rate = scalar('number', 0, 1_000_000);
 
-const LIFECYCLE = struct({
-  NodeEvictionRate: rate,
-  SecondaryNodeEvictionRate: rate,
-  ...periods('NodeStartupGracePeriod', 'NodeMonitorGracePeriod', 'PodEvictionTimeout'),
-  LargeClusterSizeThreshold: int(0),
-  UnhealthyZoneThreshold: fraction,
+/** The fewest nodes that the reference means by a threshold. The controller takes it for a share of the nodes. */
+const FEWEST_NODES = 3;
+
+const ZONE_THRESHOLD = rule('fraction', (section) => {
+  const name = 'UnhealthyZoneThreshold';
+  const threshold = section.number(name) ?? 0;
+  const expected = 'a number from 0 to 1';
+  if (threshold >= FEWEST_NODES)
+    section.warn('fraction', name, 'is a number of nodes only by the reference: no zone counts as unhealthy', expected);
+  else if (threshold > 1) section.refuse('fraction', name, 'is neither a share nor a number of nodes', expected);
 });
+
+const LIFECYCLE = struct(
+  {
+    NodeEvictionRate: rate,
+    SecondaryNodeEvictionRate: rate,
+    ...periods('NodeStartupGracePeriod', 'NodeMonitorGracePeriod', 'PodEvictionTimeout'),
+    LargeClusterSizeThreshold: int(0),
+    UnhealthyZoneThreshold: scalar('number', 0),
+  },
+  ZONE_THRESHOLD,
+);
 
 const AUTOSCALER = struct({
   ConcurrentHorizontalPodAutoscalerSyncs: count,

@@ -52,8 +52,9 @@ const KMS_V1_OFF = 29;
 
 const KMS_VERSION = rule('deprecated', (section) => {
   if (section.text('apiVersion') === 'v2') return;
-  if (section.release < KMS_V1_OFF) section.warn('deprecated', 'apiVersion', 'is KMS v1, which is deprecated', '"v2"');
-  else section.refuse('deprecated', 'apiVersion', 'is KMS v1, which needs --feature-gates=KMSv1=true', '"v2"');
+  const isOff = section.release >= KMS_V1_OFF;
+  const problem = isOff ? 'is KMS v1, which needs --feature-gates=KMSv1=true' : 'is KMS v1, which is deprecated';
+  section.warn('deprecated', 'apiVersion', problem, '"v2"');
 });
 
 const KMS = struct(

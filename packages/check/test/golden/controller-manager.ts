@@ -47,7 +47,7 @@ DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.EndpointSliceController.EndpointUpdatesBatchPeriod: "-1s": cannot be read: should be a duration of at least 0s',
         'error: KubeControllerManagerConfiguration.JobController.ConcurrentJobSyncs: -1: is out of range: should be an integer of at least 1',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.SecondaryServiceCIDR: "10.0.0.0/8": needs ServiceCIDR beside it',
-        'error: KubeControllerManagerConfiguration.NodeLifecycleController.UnhealthyZoneThreshold: 55: is out of range: should be a number from 0 to 1',
+        'warning: KubeControllerManagerConfiguration.NodeLifecycleController.UnhealthyZoneThreshold: 55: is a number of nodes only by the reference: no zone counts as unhealthy: should be a number from 0 to 1',
         'error: KubeControllerManagerConfiguration.generic: has the wrong case: should be Generic',
       ],
       [
@@ -61,6 +61,14 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningKeyFile: "k": needs ClusterSigningCertFile beside it',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.SecondaryServiceCIDR: "11.0.0.0/8": has the IP family of ServiceCIDR: should be of the other one',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.NodeCIDRMaskSize: 25: is more than 16 bits longer than ClusterCIDR 10.0.0.0/8',
+      ],
+      [
+        'NodeLifecycleController: {UnhealthyZoneThreshold: 3}',
+        'warning: KubeControllerManagerConfiguration.NodeLifecycleController.UnhealthyZoneThreshold: 3: is a number of nodes only by the reference: no zone counts as unhealthy: should be a number from 0 to 1',
+      ],
+      [
+        'NodeLifecycleController: {UnhealthyZoneThreshold: 2}',
+        'error: KubeControllerManagerConfiguration.NodeLifecycleController.UnhealthyZoneThreshold: 2: is neither a share nor a number of nodes: should be a number from 0 to 1',
       ],
       [
         'Generic: {Controllers: ["*", -jobs]}\nKubeCloudShared: {CIDRAllocatorType: CloudAllocator}',

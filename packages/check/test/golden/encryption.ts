@@ -10,13 +10,17 @@ export const ENCRYPTION: readonly Golden[] = [
     ],
     wrong: [
       [
+        'resources: [{resources: [secrets], providers: [{kms: {name: k, endpoint: "unix:///k.sock", cachesize: 10}}]}]',
+        'warning: EncryptionConfiguration.resources[0].providers[0].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
+      ],
+      [
         'resources: [{resources: [secrets], providers: [{aescbc: {keys: [{name: a, secret: YWJj}]}}]}]',
         'error: EncryptionConfiguration.resources[0].providers[0].aescbc.keys[0].secret: has 3 bytes: should be 16 or 24 or 32 bytes in base64',
       ],
       [
         'resources: [{resources: [Secrets, "*.events.k8s.io", deployments.extensions, "pods.*", apiserveripinfo], providers: [{kms: {apiVersion: v2, name: "a:b", endpoint: "unix:///a", timeout: 3s}}, {kms: {name: k, endpoint: "unix:///a"}}, {kms: {apiVersion: v2, name: k, endpoint: "unix:///a"}}]}]',
         'error: EncryptionConfiguration.resources[0].providers[0].kms.name: "a:b": has a colon',
-        'error: EncryptionConfiguration.resources[0].providers[1].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
+        'warning: EncryptionConfiguration.resources[0].providers[1].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
         'error: EncryptionConfiguration.resources[0].resources[0]: "Secrets" has capital letters',
         'error: EncryptionConfiguration.resources[0].resources[1]: "*.events.k8s.io" is stored as "events"',
         'error: EncryptionConfiguration.resources[0].resources[2]: "deployments.extensions" is of a group that is no more',
@@ -39,8 +43,8 @@ export const ENCRYPTION: readonly Golden[] = [
         'error: EncryptionConfiguration.resources[0].providers[2].aesgcm.keys: is empty: should be a list of at least 1',
         'error: EncryptionConfiguration.resources[0].providers[2].identity: must not be given beside aesgcm',
         'error: EncryptionConfiguration.resources[0].providers[3]: needs one of aesgcm, aescbc, secretbox, identity, kms',
-        'error: EncryptionConfiguration.resources[0].providers[4].aesgcm: has the wrong type: should be a mapping',
-        'error: EncryptionConfiguration.resources[0].providers[5].aesgcm.keys[0]: has the wrong type: should be a mapping',
+        'error: EncryptionConfiguration.resources[0].providers[4].aesgcm: has the wrong type, text: should be a mapping',
+        'error: EncryptionConfiguration.resources[0].providers[5].aesgcm.keys[0]: has the wrong type, text: should be a mapping',
         'error: EncryptionConfiguration.resources[0].providers[5].aesgcm.…: is an unknown field',
       ],
       [
@@ -48,14 +52,14 @@ export const ENCRYPTION: readonly Golden[] = [
         'error: EncryptionConfiguration.resources[0].providers[0].aesgcm.keys[0].secret: has 31 bytes: should be 16 or 24 or 32 bytes in base64',
         'error: EncryptionConfiguration.resources[0].providers[1].kms.name: is missing: should be text',
         'error: EncryptionConfiguration.resources[0].providers[1].kms.endpoint: is missing: should be a socket such as unix:///run/x.sock',
-        'error: EncryptionConfiguration.resources[0].providers[1].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
+        'warning: EncryptionConfiguration.resources[0].providers[1].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
       ],
       [
         'resources: [{resources: ["*.", secrets, "*"], providers: [{identity: {}}]}, {resources: [configmaps, deployments.apps, "*.*"], providers: [{kms: {name: "a:b", endpoint: /x, cachesize: 0, timeout: 0s}}]}, {resources: [deployments.apps, a.b], providers: [{kms: {apiVersion: v2, name: k, cachesize: 10, endpoint: "unix:///x"}}, {kms: {apiVersion: v2, name: k, endpoint: "unix:///y"}}]}]',
         'error: EncryptionConfiguration.resources[1].providers[0].kms.endpoint: "/x": cannot be read: should be a socket such as unix:///run/x.sock',
         'error: EncryptionConfiguration.resources[1].providers[0].kms.timeout: "0s": cannot be read: should be a duration above 0s',
         'error: EncryptionConfiguration.resources[1].providers[0].kms.cachesize: 0: is zero: should be above 0, or negative for no cache',
-        'error: EncryptionConfiguration.resources[1].providers[0].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
+        'warning: EncryptionConfiguration.resources[1].providers[0].kms.apiVersion: "v1": is KMS v1, which needs --feature-gates=KMSv1=true: should be "v2"',
         'error: EncryptionConfiguration.resources[2].providers[0].kms.cachesize: 10: must not be given for KMS v2',
         'error: EncryptionConfiguration.resources[0].resources[1]: "secrets" overlaps "*." in the same list',
         'error: EncryptionConfiguration.resources[0].resources[2]: "*" is no wildcard: should be "*." for the core group or "*.*" for everything',

@@ -5,7 +5,10 @@ const P = 'KubeProxyConfiguration';
 export const PROXY: Golden = {
   apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
   kind: P,
-  right: ['mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00::/56\nnodePortAddresses: [primary]'],
+  right: [
+    'mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00::/56\nnodePortAddresses: [primary]',
+    'mode: kernelspace\nwinkernel: {networkName: cbr0}\nwindowsRunAsService: true',
+  ],
   wrong: [
     [
       'clusterCIDR: 10.244.0.0/16\nMode: nftables\nmodes: x\niptables: {syncPeriod: 1s, syncPeriod: 2s, MASQUERADEALL: true}',
@@ -47,7 +50,8 @@ clusterCIDR: 10.0.0.0/8,10.1.0.0/16
 conntrack: {maxPerCore: -1, min: -1, tcpEstablishedTimeout: -1s, tcpCloseWaitTimeout: -1s, udpTimeout: -1s, udpStreamTimeout: -1s}
 iptables: {masqueradeBit: 32, syncPeriod: 1s, minSyncPeriod: 2s}`,
       `error: ${P}.iptables.masqueradeBit: 32: must be within the range [0, 31]`,
-      `error: ${P}.mode: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])`,
+      `error: ${P}.mode: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables]), on Linux`,
+      `error: ${P}.mode: "userspace": must be kernelspace or blank (blank means the best-available proxy [currently kernelspace]), on Windows`,
       `error: ${P}.conntrack.maxPerCore: -1: must be greater than or equal to 0`,
       `error: ${P}.conntrack.min: -1: must be greater than or equal to 0`,
       `error: ${P}.conntrack.tcpEstablishedTimeout: "-1s": must be greater than or equal to 0`,
