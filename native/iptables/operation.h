@@ -67,8 +67,11 @@ struct DeleteChainOperation {
   std::string chain;
 };
 
+/// At the head of the chain, at its end, or one that is there.
+enum class RuleVerb : std::uint8_t { kInsert, kAppend, kDelete };
+
 struct RuleOperation {
-  bool insert = false;
+  RuleVerb verb = RuleVerb::kInsert;
   Table table = Table::kFilter;
   std::string chain;
   std::string text;

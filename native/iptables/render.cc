@@ -102,7 +102,8 @@ void Stream::write_table(Table table) {
   });
   each_of(kRules, [&](const RuleOperation& operation) {
     ++rules_;
-    line((operation.insert ? "-I " : "-D ") + operation.chain + " " + operation.text);
+    constexpr std::array kOptions = {"-I ", "-A ", "-D "};
+    line(kOptions.at(static_cast<std::size_t>(operation.verb)) + operation.chain + " " + operation.text);
   });
   each_of(kDeletions, [&](const DeleteChainOperation& operation) { line("-X " + operation.chain); });
   begin(table, {});

@@ -39,9 +39,10 @@ Transaction sample() {
   transaction.operations = {
       DeleteChainOperation{Table::kNat, "OLD"},
       ChainOperation{Table::kNat, "SVC", {TextRule{"-j MARK"}, spread}, "default/web"},
-      RuleOperation{true, Table::kFilter, "INPUT", "-j FWD"},
+      RuleOperation{RuleVerb::kInsert, Table::kFilter, "INPUT", "-j FWD"},
       ChainOperation{Table::kNat, "STICKY", {sticky}, {}},
       ChainOperation{Table::kFilter, "FWD", {}, {}},
+      RuleOperation{RuleVerb::kAppend, Table::kFilter, "INPUT", "-j LAST"},
   };
   return transaction;
 }
@@ -101,8 +102,9 @@ TEST(iptables_stream_groups_tables_and_orders_lines) {
               "*filter\n"
               ":FWD - [0:0]\n"
               "-I INPUT -j FWD\n"
+              "-A INPUT -j LAST\n"
               "COMMIT\n");
-  CHECK_EQUAL(stream.rules(), 9U);
+  CHECK_EQUAL(stream.rules(), 10U);
 }
 
 TEST(iptables_stream_knows_what_stands_in_a_line) {
@@ -116,8 +118,9 @@ TEST(iptables_stream_knows_what_stands_in_a_line) {
   CHECK_EQUAL(object(13), "nat: -X OLD");
   CHECK_EQUAL(object(14), "nat: COMMIT");
   CHECK_EQUAL(object(17), "filter: -I INPUT -j FWD");
-  CHECK_EQUAL(object(18), "filter: COMMIT");
-  CHECK_EQUAL(object(19), "nothing");
+  CHECK_EQUAL(object(18), "filter: -A INPUT -j LAST");
+  CHECK_EQUAL(object(19), "filter: COMMIT");
+  CHECK_EQUAL(object(20), "nothing");
   CHECK(!stream.at(14)->operation);
   CHECK_EQUAL(*stream.at(13)->operation, 0U);
   CHECK_EQUAL(*stream.at(8)->operation, 1U);

@@ -53,10 +53,10 @@ export interface IptablesDeleteChainOperation {
   readonly chain: string;
 }
 
-/** Puts one rule at the head of a chain that is not ours, or removes one that is there; in the order of the operations. */
+/** Puts one rule at the head or the end of a chain that is not ours, or removes one that is there; in the order of the operations. */
 export interface IptablesRuleOperation {
   readonly type: 'rule';
-  readonly verb: 'insert' | 'delete';
+  readonly verb: 'insert' | 'append' | 'delete';
   readonly table: IptablesTable;
   readonly chain: string;
   readonly text: string;

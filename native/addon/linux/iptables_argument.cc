@@ -71,8 +71,8 @@ iptables::Operation rules_operation_argument(const Argument& at, iptables::Famil
   const iptables::Table table = iptables_table_argument(at.member("table"));
   std::string chain = word_argument(at.member("chain"), kMaxChain);
   if (type == 1) return iptables::DeleteChainOperation{table, std::move(chain)};
-  const bool insert = !at.member("verb").either("insert", "delete");
-  return iptables::RuleOperation{insert, table, std::move(chain), rule_argument(at.member("text"))};
+  const auto verb = static_cast<iptables::RuleVerb>(at.member("verb").word({"insert", "append", "delete"}));
+  return iptables::RuleOperation{verb, table, std::move(chain), rule_argument(at.member("text"))};
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ interface IptablesOptions extends TablesOptions {
   readonly counters: PacketCounters;
   readonly traces: Traces;
   readonly policies: TimeoutPolicies;
+  /** A table of others that decides behind table raw how packets are tracked; null: none does. */
+  readonly decidesLater: () => Promise<string | null>;
 }
 
 type Chains = readonly IptablesChainListing[];
@@ -86,6 +88,8 @@ export class IptablesDriver implements Driver<Chains> {
   private known: Since | null = null;
   /** Null: not asked for yet. */
   private refusals: RefusedByRules | null = null;
+  /** As of the last full sync. */
+  private laterDecider: string | null = null;
   /** Acknowledged timeout policies that the last listing lacked. */
   private policyLosses: readonly string[] = [];
 
@@ -106,12 +110,13 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   get lacksTimeouts(): boolean {
-    return this.options.policies.isLacking;
+    return this.options.policies.isLacking || this.laterDecider !== null;
   }
 
   get limitations(): readonly Limitation[] {
     const { limitation } = this.options.policies;
-    return [limitation ?? REMEMBERED_WAIT, CONNECTIONS_GO_ON];
+    const decided = this.laterDecider === null ? null : decidedByOthers(this.laterDecider);
+    return [limitation ?? decided ?? REMEMBERED_WAIT, CONNECTIONS_GO_ON];
   }
 
   prepare(): void {
@@ -170,19 +175,21 @@ export class IptablesDriver implements Driver<Chains> {
   /** Whether rules name timeout policies, which are there from now on. */
   private async preparePolicies({ node }: Pick<FamilyTable, 'node'>, chains: Chains): Promise<boolean> {
     const { policies } = this.options;
-    const names = this.policyNames(this.plan.view.frontends());
     const isWanted = hasRetries(node, this.plan.view.frontends());
+    this.laterDecider = isWanted ? await this.options.decidesLater() : null;
+    const names = this.policyNames(this.plan.view.frontends());
     this.policyLosses = [];
     if (!isWanted && !chains.some(({ table, name }) => table === 'raw' && isOwnChain(table, name))) return false;
     const losses = await policies.prepare(names, chains, this.programs);
     this.policyLosses = losses ?? [];
-    return isWanted && losses !== null;
+    return isWanted && losses !== null && this.laterDecider === null;
   }
 
   /** Policies that rules of these frontends name. */
   private policyNames(frontends: Iterable<FrontendPlan>): ReadonlySet<string> {
     const { retryTimes } = this.plan.view.node;
     const names = new Set<string>();
+    if (this.laterDecider !== null) return names;
     for (const frontend of frontends) {
       const name = policyOf(frontend, retryTimes);
       if (name !== null) names.add(name);
@@ -194,10 +201,13 @@ export class IptablesDriver implements Driver<Chains> {
   losses(listing: Chains): readonly string[] {
     const { acknowledged, unknown } = this.chains;
     const hooks = wantedHooks(false, this.hooksRetries);
-    const jumps = hookRepairs(listing, hooks).filter(({ verb }) => verb === 'insert');
+    const jumps = hookRepairs(listing, hooks).filter(({ verb }) => verb !== 'delete');
     return [
       ...differences(acknowledged, listedStates(listing, isOwnChain), (id) => !unknown.has(id)),
-      ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+      ...jumps.map(
+        ({ verb, table, chain, text }) =>
+          `rule of ${table} ${chain} was missing${verb === 'append' ? ' or not last' : ''}: ${text}`,
+      ),
       ...this.policyLosses,
     ];
   }
@@ -243,7 +253,7 @@ export class IptablesDriver implements Driver<Chains> {
   /** Makes the timeout policies that a change calls for. Answers whether rules do not name any yet and should. */
   private async lacksRetries({ node }: FamilyTable, change: TableChange): Promise<boolean> {
     const { policies } = this.options;
-    if (policies.isLacking) return false;
+    if (this.lacksTimeouts) return false;
     const { view } = this.plan;
     const changed = change.node
       ? [...view.frontends()]
@@ -307,6 +317,8 @@ export class IptablesDriver implements Driver<Chains> {
     const listing = await this.listChains([]);
     if ((await this.differsInSettings()) || this.losses(listing).length > 0) return true;
     if (hookOperations(listing, node, this.settings).length > 0) return true;
+    const decider = hasRetries(node, this.plan.view.frontends()) ? await this.options.decidesLater() : null;
+    if (decider !== this.laterDecider) return true;
     if (await this.options.counters.isPossibleAfterAll(this.family, listing, this.programs)) return true;
     const { acknowledged } = this.chains;
     return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
@@ -425,6 +437,13 @@ function hookOperations(
     ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.ipvs),
     ...(withFirewall ? firewallOperations(listing) : []),
   ];
+}
+
+function decidedByOthers(table: string): Limitation {
+  return {
+    of: 'kernel',
+    text: `connection attempts wait for an endpoint that does not answer: ${table} decides which packets are tracked, and how, after table raw`,
+  };
 }
 
 const REMEMBERED_WAIT: Limitation = {

@@ -32,10 +32,18 @@ const FIREWALL_HOOKS: readonly Hook[] = ['INPUT', 'OUTPUT'].map((chain) => ({
   table: 'filter',
   chain,
   text: `-j ${CHAIN.firewall}`,
+  place: 'first',
 }));
 
-/** To what gives attempts that may go elsewhere their timeouts. */
-export const RETRY_HOOKS = hooksTo(CHAIN.retry, 'raw', ['PREROUTING', 'OUTPUT'], '', 'kubernetes unanswered attempts');
+/** To what gives attempts that may go elsewhere their timeouts: behind the rules of others, which decide whether and how a packet is tracked. */
+export const RETRY_HOOKS = hooksTo(
+  CHAIN.retry,
+  'raw',
+  ['PREROUTING', 'OUTPUT'],
+  '',
+  'kubernetes unanswered attempts',
+  'last',
+);
 
 /** The jumps that there should be. */
 export function wantedHooks(withFirewall: boolean, withRetries: boolean): readonly Hook[] {

@@ -7,6 +7,7 @@ import { printTransaction } from '../xtables/print.js';
 import { Reconciler } from '../reconciler.js';
 import { IptablesDriver } from './driver.js';
 import type { NodeSettings } from './fixed-chains.js';
+import { decidesLater } from './later-decisions.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
 import { renderTable } from './render.js';
@@ -30,7 +31,8 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   return {
     families: served,
     dataplane: (family) => {
-      const ofFamily = { family, traces: traces(family), policies: policies(family) };
+      const later = (): Promise<string | null> => decidesLater(addon.nftables, family, flavor);
+      const ofFamily = { family, traces: traces(family), policies: policies(family), decidesLater: later };
       return new Reconciler(new IptablesDriver({ ...options, ...ofFamily }), now);
     },
     own: { footprint: IPTABLES_FOOTPRINT, flavor },

@@ -25,6 +25,6 @@ export function printDifferences(
   }
   for (const id of missing) lines.push(`${family} kernel chain ${id} is missing`);
   for (const { verb, table, chain, text } of hookRepairs(listing, hooks))
-    lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'insert' ? 'lacks' : 'has surplus'}: ${text}`);
+    lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'delete' ? 'has surplus' : 'lacks'}: ${text}`);
   return lines;
 }

@@ -7,6 +7,8 @@ export interface Hook {
   readonly table: IptablesTable;
   readonly chain: string;
   readonly text: string;
+  /** Where it stands if it was missing: before all rules of others, so that ours decide, or behind them, so that theirs do. */
+  readonly place: 'first' | 'last';
 }
 
 export const NEW_CONNECTIONS = '-m conntrack --ctstate NEW';
@@ -18,9 +20,10 @@ export function hooksTo(
   chains: readonly string[],
   match: string,
   comment: string,
+  place: Hook['place'] = 'first',
 ): readonly Hook[] {
   const text = `${match === '' ? '' : `${match} `}${commentMatch(comment)} -j ${target}`;
-  return chains.map((chain) => ({ table, chain, text }));
+  return chains.map((chain) => ({ table, chain, text, place }));
 }
 
 /** The jumps to chains of several modes, in kube-proxy's spelling (behaviour IT-14, IT-16, IT-17, IV-21). */
@@ -49,10 +52,16 @@ export const PROXY_FIREWALL_HOOKS = {
 /** After a rule that ends every packet's way nothing of ours is reached. */
 const ENDS_ALL = /^-j (ACCEPT|DROP|RETURN|REJECT)\b/;
 
+/** Targets that decide how a packet is tracked. The first such rule that a packet meets has the say (xt_CT). */
+const TRACKING = ['CT', 'NOTRACK'];
+
+const TARGET = /(?:^| )-[jg] (\S+)/;
+
 /**
- * The operations that make the built-in chains lead to ours. Missing jumps go to the head. Of equal jumps all but one go
- * away. A jump that is out of reach behind a rule for all packets is moved. All other rules before ours are left there:
- * other software has its reasons.
+ * The operations that make the built-in chains lead to ours. Of equal jumps all but one go away. A missing jump goes to its
+ * end of the chain, and moves there if it is out of place. One that stands first moves when it is out of reach behind a rule
+ * for all packets: other software has its reasons for all other rules before ours. One that stands last moves when another
+ * rule behind it decides how packets are tracked, or calls a chain that may.
  *
  * @param wanted each chain's in the order in which they should stand.
  */
@@ -60,13 +69,11 @@ export function hookRepairs(
   listing: readonly IptablesChainListing[],
   wanted: readonly Hook[],
 ): readonly IptablesRuleOperation[] {
-  const operations = wanted.map((hook): IptablesRuleOperation[] => {
-    const { table, chain, text } = hook;
+  const operations = wanted.map(({ table, chain, text, place }): IptablesRuleOperation[] => {
     const rules = rulesOf(listing, table, chain);
-    const end = rules.findIndex((rule) => ENDS_ALL.test(rule));
     const count = rules.filter((rule) => rule === text).length;
-    const first = rules.indexOf(text);
-    const isReached = first >= 0 && (end < 0 || first < end);
+    const isKept =
+      count > 0 && (place === 'first' ? isReached(rules, text) : isBehindDecisions(rules, text, table, listing));
     const operation = (verb: IptablesRuleOperation['verb']): IptablesRuleOperation => ({
       type: 'rule',
       verb,
@@ -74,12 +81,29 @@ export function hookRepairs(
       chain,
       text,
     });
-    const kept = isReached ? 1 : 0;
-    const removals = Array.from({ length: Math.max(0, count - kept) }, () => operation('delete'));
-    return [...removals, ...(isReached ? [] : [operation('insert')])];
+    const removals = Array.from({ length: count - (isKept ? 1 : 0) }, () => operation('delete'));
+    return [...removals, ...(isKept ? [] : [operation(place === 'first' ? 'insert' : 'append')])];
   });
   // Each goes to the head: the last one inserted stands first.
   return operations.reverse().flat();
+}
+
+function isReached(rules: readonly string[], text: string): boolean {
+  const end = rules.findIndex((rule) => ENDS_ALL.test(rule));
+  return end < 0 || rules.indexOf(text) < end;
+}
+
+/** Of equal jumps the last one stays: deletions take the first. */
+function isBehindDecisions(
+  rules: readonly string[],
+  text: string,
+  table: IptablesTable,
+  listing: readonly IptablesChainListing[],
+): boolean {
+  return !rules.slice(rules.lastIndexOf(text) + 1).some((rule) => {
+    const [, target = ''] = TARGET.exec(rule) ?? [];
+    return TRACKING.includes(target) || listing.some((each) => each.table === table && each.name === target);
+  });
 }
 
 /** The operations that remove such jumps of the listing. */

@@ -3,8 +3,8 @@ import { PROBE_CHAIN } from './probe.js';
 
 /**
  * A transaction as sorted text, a line for each chain or rule, in the syntax of iptables-restore behind family and table. `:`
- * makes a chain or empties it. `-A` fills it (rules are numbered, so that sorting keeps their order). `-I` and `-D` change a
- * chain of others, `-X` removes a chain. Rules that are only a trial, where no packet comes by, are left out.
+ * makes a chain or empties it. `-A` fills it (rules are numbered, so that sorting keeps their order), or adds to a chain of
+ * others. `-I` and `-D` change a chain of others, `-X` removes a chain. Rules that are only a trial, where no packet comes by, are left out.
  */
 export function printTransaction(
   addon: Pick<IptablesAddon, 'iptablesEncode'>,

@@ -161,6 +161,70 @@ t.test('external changes to timeout policies and retry rules are repaired', asyn
   t.same(await rig.difference(), []);
 });
 
+const DECISIONS: readonly (readonly [string, readonly string[]])[] = [
+  ['takes packets out of tracking', ['-d 10.96.0.10/32 -p udp -m udp --dport 53 -j CT --notrack']],
+  ['does so in the former spelling', ['-d 10.96.0.10/32 -p udp -m udp --dport 53 -j NOTRACK']],
+  ['gives a helper', ['-p tcp -m tcp --dport 21 -j CT --helper ftp']],
+  ['calls a chain of others', ['-i cali+ -j cali-PREROUTING']],
+  ['goes on in a chain of others', ['-i cali+ -g cali-PREROUTING']],
+];
+for (const [what, rules] of DECISIONS) {
+  t.test(`the jump to the retry rules stands behind a rule that ${what}`, async (t) => {
+    const kernel = new FakeIptables();
+    const others = ['-p tcp -j TRACE', ...rules];
+    kernel.tamper('raw', (chains) => chains.set('cali-PREROUTING', []).set('PREROUTING', [...others]));
+    const rig = await started(kernel);
+    t.same(raw(rig, 'PREROUTING'), [...others, JUMP], 'at the start');
+    const later = async (chain: readonly string[]): Promise<void> => {
+      rig.kernel.tamper('raw', (chains) => chains.set('PREROUTING', [...chain]));
+      t.equal(await rig.dataplane.probe(), true);
+      t.match((await rig.difference()).join('\n'), /lacks: .* -j KUBE-RETRY$/m);
+      const { repairs } = await rig.sync(true);
+      t.match(repairs, [`rule of raw PREROUTING was missing or not last: ${JUMP}`]);
+      t.same(raw(rig, 'PREROUTING'), [...chain.filter((rule) => rule !== JUMP), JUMP]);
+      t.same(await rig.difference(), []);
+    };
+    await later([JUMP, ...others]);
+    await later([JUMP, '-p tcp -j TRACE', ...rules, JUMP, ...rules]);
+  });
+}
+
+t.test('the jump to the retry rules stays where no rule behind it decides on tracking', async (t) => {
+  const rig = await started();
+  rig.kernel.tamper('raw', (chains) =>
+    chains.set('PREROUTING', [JUMP, '-p tcp -j TRACE', '-p icmp -j DROP', '-j ACCEPT']),
+  );
+  t.equal(await rig.dataplane.probe(), false);
+  t.same(await rig.during(() => rig.sync(true)), []);
+  // As an administrator has it who wants no rule behind to be met.
+  rig.kernel.tamper('raw', (chains) => chains.set('PREROUTING', ['-j ACCEPT', JUMP]));
+  t.equal(await rig.dataplane.probe(), false);
+  t.same(await rig.during(() => rig.sync(true)), []);
+});
+
+t.test('there are no retry rules while a table of others decides on tracking behind table raw', async (t) => {
+  const rig = await started();
+  rig.decider = 'table inet firewall';
+  rig.kernel.tamper('filter', () => undefined);
+  t.equal(await rig.dataplane.probe(), true, 'it is found at once');
+  const { repairs, limitations } = await rig.sync(true);
+  t.same(repairs, [], 'no rule of ours was lost');
+  t.match(limitations, [{ of: 'kernel', text: /table inet firewall decides which packets are tracked/ }]);
+  t.same(rig.kernel.chains('raw'), []);
+  t.same(policies(rig), []);
+  rig.commit([slice('web', [{ address: '10.0.1.2' }], { ports: TARGETS })]);
+  t.match(await rig.sync(), { full: false });
+  t.equal(await rig.dataplane.probe(), false);
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), []);
+  rig.decider = null;
+  rig.kernel.tamper('filter', () => undefined);
+  t.equal(await rig.dataplane.probe(), true);
+  await rig.sync(true);
+  t.same(raw(rig, 'PREROUTING'), [JUMP]);
+  t.same(await rig.difference(), []);
+});
+
 t.test('changed sysctls change the seconds of timeout policies, and no rule', async (t) => {
   const rig = await started();
   rig.timeouts = { ...BUILT_IN_TIMEOUTS, tcp: { ...TCP, established: 86_400 } };

@@ -35,6 +35,8 @@ const DEFAULTS: Partial<PlanSettings> = {
 export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   settings: NodeSettings = { dropInvalid: true };
   timeouts: ConntrackTimeouts = BUILT_IN_TIMEOUTS;
+  /** A table of others that decides behind table raw. */
+  decider: string | null = null;
   /** What is answered for the generation of nf_tables. */
   generation: () => Promise<number> = () => Promise.resolve(this.kernel.commits);
   /** Milliseconds since the process began; every full sync comes long after what was before. */
@@ -83,6 +85,7 @@ export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
         flavor: this.flavor,
         sysctls: () => this.timeouts,
       }),
+      decidesLater: () => Promise.resolve(this.decider),
       traces: tracesOf({ iptables: this.kernel, nftables }, this.flavor)(this.family),
       now,
     });

@@ -33,6 +33,7 @@ export function applyOperation(
       if (held === undefined) throw refusal('no chain by that name', operation.chain);
       checkRule(operation.table, operation.text);
       if (operation.verb === 'insert') held.unshift(operation.text);
+      else if (operation.verb === 'append') held.push(operation.text);
       else if (held.includes(operation.text)) held.splice(held.indexOf(operation.text), 1);
       else throw refusal('no such rule', operation.text);
       return;

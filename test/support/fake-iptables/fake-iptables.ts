@@ -433,6 +433,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
   }
 }
 
+const RULE_OPTIONS = { insert: '-I', append: '-A', delete: '-D' } as const;
+
 function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly string[] {
   const { table, chain } = operation;
   switch (operation.type) {
@@ -442,7 +444,7 @@ function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly
         ...operation.rules.flatMap((rule) => ruleTexts(family, rule)).map((rule) => `-A ${chain} ${rule}`),
       ];
     case 'rule':
-      return [`${operation.verb === 'insert' ? '-I' : '-D'} ${chain} ${operation.text}`];
+      return [`${RULE_OPTIONS[operation.verb]} ${chain} ${operation.text}`];
     case 'delete-chain':
       return [`-X ${chain}`];
   }

@@ -38,4 +38,6 @@ const KERNEL_TARGETS: readonly string[] = [
   'MASQUERADE',
   'SET',
   'CT',
+  'NOTRACK',
+  'TRACE',
 ];
