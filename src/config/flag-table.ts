@@ -127,8 +127,8 @@ const PROCESS_FLAGS = [
   row(
     'dns-retry',
     'duration',
-    'in modes nftables and iptables: the same for datagrams to UDP port 53 of a Service, when the client retries; whole seconds; 0: they stay',
-    '2s',
+    'in modes nftables and iptables: the same for queries to UDP port 53 of a Service, when the client repeats them; an answer that takes longer is lost; whole seconds; 0: they stay',
+    '4s',
   ),
   bool(
     'service-telemetry',

@@ -269,7 +269,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'service-telemetry-endpoints': 'false',
     'service-telemetry-max': '1000',
     'connect-retry': '1s',
-    'dns-retry': '2s',
+    'dns-retry': '4s',
     'service-frontends-max': '10000',
     'service-entries-max': '100000',
     'audit-log-format': 'json',

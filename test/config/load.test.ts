@@ -22,7 +22,7 @@ const DEFAULTS = {
   serviceTelemetry: null,
   serviceLimits: { frontends: 10_000, entries: 100_000 },
   balance: { by: 'random', slots: 262_144 },
-  retryTimes: { tcp: 1, dns: 2 },
+  retryTimes: { tcp: 1, dns: 4 },
   affinityIPv6Prefix: 128,
   resetRemovedEndpoints: false,
   profiling: false,
@@ -124,7 +124,7 @@ t.test('each field of the configuration file reaches the configuration', (t) => 
       {
         mode: 'nftables',
         resetRemovedEndpoints: true,
-        retryTimes: { tcp: 1, dns: 2 },
+        retryTimes: { tcp: 1, dns: 4 },
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         syncPeriod: 60_000,
@@ -136,7 +136,7 @@ t.test('each field of the configuration file reaches the configuration', (t) => 
       {
         mode: 'nftables',
         resetRemovedEndpoints: true,
-        retryTimes: { tcp: 1, dns: 2 },
+        retryTimes: { tcp: 1, dns: 4 },
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         minSyncPeriod: 0,

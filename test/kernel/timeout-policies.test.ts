@@ -11,7 +11,7 @@ import { Proxy } from '../support/lab/proxy.js';
 import { CONFIG, OBJECTS } from './retry-services.js';
 
 const MODES = ['iptables-nft', 'iptables-legacy'] as const satisfies readonly LabMode[];
-const NAMES = ['KT01', 'KT03', 'KU02', 'KU05', 'Kt01', 'Kt03', 'Ku02', 'Ku05'];
+const NAMES = ['KT01', 'KT03', 'KU04', 'KU05', 'Kt01', 'Kt03', 'Ku04', 'Ku05'];
 
 /** Policies by name, each with its family, protocol and seconds. */
 async function policies(lab: Lab): Promise<ReadonlyMap<string, readonly string[]>> {
