@@ -2,6 +2,7 @@ import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { clientOf } from '../base/client-network.js';
+import { toOriginForm } from './request-target.js';
 
 /** A request's head, and the whole of it, must have come after so long. In milliseconds. Node looks every 30 s: more often would wake an idle process. */
 export const SERVER_TIMEOUTS = { headersTimeout: 20_000, requestTimeout: 30_000 } as const;
@@ -65,6 +66,7 @@ export class ConnectionLimit {
       else this.carriers.set(secure, carrier);
     });
     server.on('request', (request, response) => {
+      toOriginForm(request);
       if (this.admit(this.carriers.get(request.socket) ?? request.socket, response)) handler(request, response);
     });
   }

@@ -49,6 +49,10 @@ t.test('the health server answers its exact paths for any method', async (t) => 
   }
   t.match(await ask('127.0.0.1', port, '/livez', 'HEAD'), { status: 200, body: '' });
   t.equal((await ask('127.0.0.1', port, '/livez?verbose')).status, 200);
+  for (const target of ['http://node:10256/healthz', 'HTTPS://[::1]/healthz?verbose'])
+    t.match(await ask('127.0.0.1', port, target), { status: 200, body: /"healthy":true/ }, target);
+  for (const target of ['http://node:10256', 'http://node?/healthz', 'http:///healthz', 'ftp://node/healthz'])
+    t.match(await ask('127.0.0.1', port, target), { status: 404 }, target);
   for (const path of ['/', '/healthz/', '/healthz/x', '//healthz', '/HEALTHZ', '/metrics', '/livezz']) {
     t.match(await ask('127.0.0.1', port, path), { status: 404 }, path);
   }

@@ -394,9 +394,9 @@ t.test('on loopback the Host of a request must be an address or localhost', asyn
   const server = new MetricsServer({ ...world().options, checksHost: () => true });
   await server.start();
   t.teardown(() => server.close());
-  const statusFor = (host: string): Promise<number | undefined> =>
+  const statusFor = (host: string, path = '/metrics'): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
-      const asked = httpRequest({ host: '127.0.0.1', port: server.port() ?? 0, path: '/metrics', headers: { host } });
+      const asked = httpRequest({ host: '127.0.0.1', port: server.port() ?? 0, path, headers: { host } });
       asked.once('response', (response) => {
         resolve(response.resume().statusCode);
       });
@@ -406,4 +406,6 @@ t.test('on loopback the Host of a request must be an address or localhost', asyn
     t.equal(await statusFor(host), 200, host);
   for (const host of ['attacker.example', 'localhost.attacker.example:10249', '127.0.0.1.attacker.example'])
     t.equal(await statusFor(host), 421, host);
+  t.equal(await statusFor('attacker.example', 'http://127.0.0.1:10249/metrics'), 200, 'the host of the target counts');
+  t.equal(await statusFor('127.0.0.1', 'http://attacker.example/metrics'), 421);
 });

@@ -97,6 +97,7 @@ t.test('a health check node port answers any path and method with the count of l
     },
     body: '{\n\t"service": {\n\t\t"namespace": "shop",\n\t\t"name": "web"\n\t},\n\t"localEndpoints": 2,\n\t"serviceProxyHealthy": true\n}',
   });
+  t.match(await ask('127.0.0.1', port, 'http://node/any'), { status: 200, body: /"localEndpoints": 2/ });
   s.proxyHealthy = false;
   t.match(await ask('127.0.0.1', port), {
     status: 503,

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { parseAddress } from '../../../src/base/ip.js';
 import { gateStates } from '../../../src/config/gates.js';
 import { defaultSettings } from '../../../src/config/defaults.js';
 import { configurationFields } from '../../../src/config/write.js';
@@ -15,7 +15,7 @@ import { ProxyMetrics } from '../../../src/observe/metrics.js';
 import { SyncHistory } from '../../../src/record/sync-history.js';
 import type { ServiceTraffic } from '../../../src/observe/telemetry/service-series.js';
 import { Planner } from '../../../src/plan/planner.js';
-import { boundPort, shut } from '../../../src/serve/listener.js';
+import { boundPort, listen, shut } from '../../../src/serve/listener.js';
 import type { FamilyView, RunningProcess } from '../../../src/serve/running-process.js';
 import { PageServer } from '../src/server.js';
 import type { LeftOut } from '../../../src/sources/left-out.js';
@@ -27,6 +27,7 @@ import { planSettings } from '../../../test/support/plan-settings.js';
 import { RecordingLog } from '../../../test/support/recording-log.js';
 
 const FAMILY = 'IPv4';
+const LOOPBACK = parseAddress('127.0.0.1')!;
 
 const REPORT: SyncReport = {
   family: FAMILY,
@@ -172,14 +173,17 @@ export async function pageScene(t: Test, files: Readonly<Record<string, string>>
   const folder = mkdtempSync(join(tmpdir(), 'page-'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const scene = new PageScene(folder);
-  const http = createServer((request, response) => void scene.server.answer(request, response, true));
-  // A test that computes for seconds would find a connection closed that it has kept for its next request.
-  http.keepAliveTimeout = 0;
+  const http = await listen(
+    { address: LOOPBACK, port: 0, dualStack: false },
+    (request, response) => void scene.server.answer(request, response, true),
+    (error) => {
+      throw error;
+    },
+  );
   http.on('connection', (socket) => {
     scene.connections++;
     socket.once('close', () => scene.connections--);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   scene.port = boundPort(http) ?? 0;
   t.teardown(async () => {
     scene.server.close();

@@ -69,6 +69,8 @@ t.test('the page answers only its own host, and only GET', async (t) => {
     t.equal(await status({ Host: host }), 421, host);
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) t.equal(await status({}, method), 405, method);
   t.equal(await status({}, 'HEAD'), 200);
+  t.equal(await status({}, 'GET', 'http://localhost/ui/api/overview'), 200);
+  t.equal(await status({}, 'GET', 'http://evil.example/ui/api/overview'), 421);
   t.equal(await status({}, 'HEAD', '/ui/api/events'), 200);
   t.equal(await status({ 'Sec-Fetch-Site': 'same-origin' }), 200);
   t.equal(await status({ 'Sec-Fetch-Site': 'cross-site' }), 403);

@@ -98,6 +98,9 @@ t.test('the webhook answers every review, and is ready once it judges them', asy
   const { probe, port, events, log } = made;
   const client = new Client(t, authority, port, apiServer());
   t.same([await probe('/livez'), await probe('/readyz'), await probe('/validate')], [200, 503, 404]);
+  t.equal(await probe('http://webhook:8080/livez'), 200);
+  const delivered = JSON.stringify(recorded('create'));
+  t.match(await client.ask(delivered, 'https://webhook.kube-system.svc/validate'), { status: 200 });
   for (const name of RECORDED) {
     const answer = await client.review(recorded(name));
     const uid = fieldsOf(recorded(name)['request'])['uid'];
