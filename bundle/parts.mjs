@@ -25,6 +25,11 @@ const PARTS = {
   iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables'] },
   ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables'] },
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
+  // What the kernel refuses: few nodes have such faults.
+  'node-faults': {
+    entries: ['src/control/quarantine-reports.ts', 'src/dataplane/node-faults.ts', 'src/dataplane/nftables/faults.ts'],
+    uses: ['nftables', 'nftables-table'],
+  },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
     entries: ['bugreport', 'commands', 'diff', 'page', 'run-command', 'selftest', 'services', 'top', 'watch'].map(

@@ -5,7 +5,13 @@ import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
-import { blamedFrontend, EndedError, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
+import {
+  blamedFrontend,
+  blamedNodeFaults,
+  EndedError,
+  type FamilyDataplane,
+  type SyncReport,
+} from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
 import type { CycleObservers, SyncResult } from '../observe/cycle-observer.js';
 import { SyncHistory } from '../record/sync-history.js';
@@ -15,7 +21,7 @@ import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey, FrontendPlan, HealthCheckPlan } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
-import { QuarantineReports } from './quarantine-reports.js';
+import type { QuarantineReports } from './quarantine-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { FamilyProgress } from '../record/progress.js';
 import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
@@ -72,16 +78,14 @@ export class FamilySync {
   readonly ending: EndingConnections;
   /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
-  private readonly quarantine: QuarantineReports;
+  /** Null: nothing was quarantined yet. */
+  private quarantine: QuarantineReports | null = null;
   private cancelDue: (() => void) | null = null;
 
   constructor(private readonly parts: FamilySyncParts) {
     this.inForce = parts.dataplane;
     this.flows = new StaleFlows(parts);
     this.ending = new EndingConnections({ ...parts, kernel: parts.endingFlows, settings: parts.resetSettings });
-    const { table, clock, log, events, onDue } = parts;
-    const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
-    this.quarantine = new QuarantineReports({ family: table.family, plan, clock, log, events, onDue });
   }
 
   /** The state changed. */
@@ -144,6 +148,7 @@ export class FamilySync {
     try {
       const report = await observers.during('apply', family, () => dataplane.apply(table, change, { full }));
       this.flows.addPending(report.flows);
+      if (report.quarantined.length > 0) await this.openQuarantine();
       if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
       this.syncServiceHealth();
       this.parts.conflicts.update(table);
@@ -159,9 +164,18 @@ export class FamilySync {
       const counts = this.isInForce(dataplane) && !isEnding;
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
       end(full, { type: 'failure', error, errno }, counts);
+      if (blamedNodeFaults(error).length > 0) await this.openQuarantine();
       if (counts) this.noteFailure(error);
       throw error;
     }
+  }
+
+  /** What reports refusals is loaded where the kernel refuses something. */
+  private async openQuarantine(): Promise<void> {
+    const { table, clock, log, events, onDue } = this.parts;
+    const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
+    const { QuarantineReports } = await import('./quarantine-reports.js');
+    this.quarantine ??= new QuarantineReports({ family: table.family, plan, clock, log, events, onDue });
   }
 
   /** Another mode may have come while a run was under way, which then says nothing of the mode in force: what it took is still to be acknowledged. */
@@ -171,9 +185,10 @@ export class FamilySync {
 
   private acknowledge(report: SyncReport, startedAt: number): void {
     const { progress, table, observers, clock, author } = this.parts;
-    this.quarantine.update(report.quarantined);
+    const { nodeFaults = [] } = report;
+    this.quarantine?.update(report.quarantined, nodeFaults);
     this.comeBack(report.dueAt ?? null);
-    const changes = progress.acknowledge(this.quarantine.services, report.limitations);
+    const changes = progress.acknowledge(this.quarantine?.services, report.limitations, nodeFaults);
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changes.receivedAt ?? startedAt) };
     const newProblems = this.history.acknowledged(
@@ -233,7 +248,9 @@ export class FamilySync {
     const message = messageOf(error);
     this.history.failedWith(message);
     if (message === progress.failure) this.recordRefusal(error, message);
-    progress.failed(message);
+    const nodeFaults = blamedNodeFaults(error);
+    this.quarantine?.blame(nodeFaults);
+    progress.failed(message, nodeFaults);
   }
 
   /** Tells the Service's users that the kernel does not take it; not of a failure that the first retry mends. */

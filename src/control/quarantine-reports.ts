@@ -3,7 +3,7 @@ import { least } from '../base/extremes.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { QuarantinedFrontend } from '../dataplane/contract.js';
+import type { NodeFault, QuarantinedFrontend } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { QuarantinedService } from '../record/progress.js';
 
@@ -17,9 +17,15 @@ interface QuarantineReportsParts {
   readonly onDue: () => void;
 }
 
-/** Tells the log and the Services' users of frontends that are quarantined: once for each reason, and the log once when it is over. Has them tried again. */
+/**
+ * Tells the log and the Services' users of frontends that are quarantined: once for each reason, and the log once when it is over. What is the node's fault is
+ * logged once, and not for each frontend. Has them tried again.
+ */
 export class QuarantineReports {
   private held: ReadonlyMap<FrontendKey, QuarantinedService> = new Map();
+  /** Those that are not reported one by one. */
+  private ofNode: ReadonlySet<FrontendKey> = new Set();
+  private faults: readonly string[] = [];
   private cancelTimer: (() => void) | null = null;
 
   constructor(private readonly parts: QuarantineReportsParts) {}
@@ -28,10 +34,12 @@ export class QuarantineReports {
     return [...this.held.values()];
   }
 
-  /** These are quarantined now. */
-  update(quarantined: readonly QuarantinedFrontend[]): void {
+  /** These are quarantined now, some of them because of faults of the node. */
+  update(quarantined: readonly QuarantinedFrontend[], nodeFaults: readonly NodeFault[] = []): void {
     const { family, log, plan } = this.parts;
     const before = this.held;
+    this.blame(nodeFaults);
+    const ofNode = new Set(quarantined.flatMap(({ frontend, ofNode }) => (ofNode === true ? [frontend] : [])));
     this.held = new Map(
       quarantined.map(({ frontend, reason, since, absent }) => [
         frontend,
@@ -45,11 +53,23 @@ export class QuarantineReports {
       ]),
     );
     for (const service of this.held.values())
-      if (isOtherwise(before.get(service.frontend), service)) this.report(service);
+      if (isOtherwise(before.get(service.frontend), service) && !ofNode.has(service.frontend)) this.report(service);
     for (const { frontend, servicePort } of before.values())
-      if (!this.held.has(frontend))
+      if (!this.held.has(frontend) && !this.ofNode.has(frontend))
         log.info(0, 'a frontend is no longer quarantined', { family, frontend, servicePort });
+    this.ofNode = ofNode;
     this.schedule(quarantined);
+  }
+
+  /** The node has these faults now. */
+  blame(nodeFaults: readonly NodeFault[]): void {
+    const { family, log } = this.parts;
+    const before = this.faults;
+    this.faults = nodeFaults.map(({ text }) => text);
+    for (const { text, remedy } of nodeFaults)
+      if (!before.includes(text)) log.error(null, 'this node is at fault', { family, fault: text, remedy });
+    for (const fault of before)
+      if (!this.faults.includes(fault)) log.info(0, 'this node is no longer at fault', { family, fault });
   }
 
   private report({ frontend, servicePort, reason, absent }: QuarantinedService): void {

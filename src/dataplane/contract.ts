@@ -24,6 +24,8 @@ export interface SyncReport {
   readonly quarantined: readonly QuarantinedFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
+  /** Looked for when a frontend is quarantined. Absent: none was found. */
+  readonly nodeFaults?: readonly NodeFault[];
   /** Limitations compared with other modes, or newer kernels. */
   readonly limitations?: readonly Limitation[];
   /** The time on the dataplane's clock when a further sync is needed although nothing changed; absent: there is none. */
@@ -52,6 +54,16 @@ export interface QuarantinedFrontend {
   readonly retryAt: number;
   /** The kernel holds nothing of it, even if it did before. Absent: it holds what it held before. */
   readonly absent?: boolean;
+  /** It is refused because of a {@link NodeFault}. Absent: for a reason of its own. */
+  readonly ofNode?: boolean;
+}
+
+/** Something that this node lacks, so that its kernel or programs refuse what needs it, whatever Service it is for. */
+export interface NodeFault {
+  readonly text: string;
+  readonly remedy: string;
+  /** Whether every Service may need it. Otherwise only Services that ask for a feature do. */
+  readonly isVital: boolean;
 }
 
 /** Where session affinity sends a client. */
@@ -208,6 +220,16 @@ export class EndedError extends Error {
 /** The error itself, with the frontend that could not be programmed for reports of it. */
 export function blameFrontend<E>(error: E, frontend: FrontendKey): E {
   return error instanceof Error ? Object.assign(error, { frontend }) : error;
+}
+
+/** The error itself, with the faults of the node that explain it. */
+export function blameNode<E>(error: E, nodeFaults: readonly NodeFault[]): E {
+  return error instanceof Error ? Object.assign(error, { nodeFaults }) : error;
+}
+
+/** The faults of the node that an error of a dataplane names. */
+export function blamedNodeFaults(error: unknown): readonly NodeFault[] {
+  return error instanceof Error && 'nodeFaults' in error ? (error.nodeFaults as readonly NodeFault[]) : [];
 }
 
 /** The frontend that an error of a dataplane names; null when it names none. */

@@ -7,6 +7,7 @@ import type {
   ConnectionResets,
   Inspection,
   Limitation,
+  NodeFault,
   RefusedPackets,
   SyncReport,
   UnrememberedClients,
@@ -50,6 +51,13 @@ export interface Delivered {
 
 /** The report of tidying up. */
 export type Tidied = Pick<SyncReport, 'problems'> & Partial<Pick<SyncReport, 'repairs' | 'rules'>>;
+
+/** See {@link Driver.nodeFaults}. */
+export interface FoundFaults {
+  readonly faults: readonly NodeFault[];
+  /** Whether a frontend is quarantined because of them. */
+  readonly explains: (reason: string) => boolean;
+}
 
 /** Notes of gone datagram frontends that the kernel itself keeps, so that they survive a restart. */
 export interface FlowNotes {
@@ -120,6 +128,12 @@ export interface Driver<Listing> {
   probe(quiet: WaitForQuiet): Promise<boolean>;
   /** Every frontend that is quarantined. */
   quarantined(): readonly QuarantinedFrontend[];
+  /**
+   * What the node lacks of the mode's parts, found by trying each; nothing stays changed. Called during syncs in which the
+   * kernel refused something. Frontends that are quarantined because of a fault have its text as their reason, or one that
+   * `explains` takes. Absent: the mode cannot try its parts.
+   */
+  nodeFaults?(table: FamilyTable): Promise<FoundFaults>;
   /** The kernel's state in the plan's terms. @param scope null: all of it. */
   print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]>;
   /** Where session affinity sends the source of a packet again. */

@@ -1,16 +1,19 @@
 import type { Family } from '../base/ip.js';
+import { isNativeError } from '../native/errors.js';
 import { isDatagramKey } from '../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 import { Calls } from './calls.js';
-import type {
-  AffinityQuestion,
-  AwaitChange,
-  ConnectionResets,
-  FamilyDataplane,
-  Inspection,
-  RefusedPackets,
-  SyncReport,
-  UnrememberedClients,
+import {
+  blameNode,
+  type AffinityQuestion,
+  type AwaitChange,
+  type ConnectionResets,
+  type FamilyDataplane,
+  type Inspection,
+  type QuarantinedFrontend,
+  type RefusedPackets,
+  type SyncReport,
+  type UnrememberedClients,
 } from './contract.js';
 import type { Delivered, Driver, Quiet, SyncScope } from './driver.js';
 import { TimeBudget } from './time-budget.js';
@@ -89,7 +92,11 @@ export class Reconciler<Listing> implements FamilyDataplane {
   }
 
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    return this.calls.change(() => this.sync(table, change, options.full));
+    return this.calls.change(() =>
+      this.sync(table, change, options.full).catch(async (error: unknown) => {
+        throw isNativeError(error) ? blameNode(error, (await this.blamed(table)).nodeFaults ?? []) : error;
+      }),
+    );
   }
 
   private async sync(table: FamilyTable, change: TableChange, isAsked: boolean): Promise<SyncReport> {
@@ -124,7 +131,6 @@ export class Reconciler<Listing> implements FamilyDataplane {
     const repairs = tidied.repairs === undefined ? this.repairs : [...this.repairs, ...tidied.repairs];
     this.repairs = [];
     const { transactions, elementOperations, ruleOperations, bytes } = delivered.sent;
-    const quarantined = driver.quarantined();
     const { dueAt } = driver;
     return {
       family: this.family,
@@ -138,11 +144,21 @@ export class Reconciler<Listing> implements FamilyDataplane {
       refusedChains: delivered.refusedChains ?? [],
       limitations: driver.limitations ?? [],
       rules: tidied.rules ?? null,
-      quarantined,
+      ...(await this.blamed(table, driver.quarantined())),
       flows: this.takeFlows(delivered),
       ...(dueAt === null ? {} : { dueAt }),
       ...(delivered.background === undefined ? {} : { background: delivered.background }),
     };
+  }
+
+  /** Whose fault refusals are. @param quarantined null: the whole sync was refused. */
+  private async blamed(
+    table: FamilyTable,
+    quarantined: readonly QuarantinedFrontend[] | null = null,
+  ): Promise<Pick<SyncReport, 'quarantined' | 'nodeFaults'>> {
+    if (quarantined?.length === 0) return { quarantined };
+    const { blame } = await import('./node-faults.js');
+    return await blame(this.driver, table, quarantined ?? this.driver.quarantined());
   }
 
   /** Lists the kernel's state. */

@@ -18,6 +18,7 @@ export interface Observation {
     | 'api-server' // objects cannot be read
     | 'configuration' // a changed configuration is refused
     | 'sync' // rules cannot be written
+    | 'node-fault' // kernel or programs lack what the mode needs
     | 'route' // no route
     | 'reverse-path' // rp_filter
     | 'route-localnet'

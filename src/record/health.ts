@@ -23,7 +23,7 @@ interface DriftStatus {
 
 interface FamilyStatus {
   readonly family: Family;
-  /** Synced, and no change waits too long. */
+  /** Synced, no change waits too long, and the node lacks nothing that every Service may need. */
   readonly healthy: boolean;
   /** A change waits too long, and not because changes are held back: the process does not do its work. */
   readonly stuck: boolean;
@@ -135,7 +135,7 @@ export class HealthState {
     return FAMILIES.flatMap((family) => this.drifts.get(family) ?? []);
   }
 
-  /** Frontends that the kernel refuses. The node is healthy all the same: the others are served, and another node would refuse them, too. */
+  /** Frontends that the kernel refuses. The node is healthy all the same, unless it is at fault: the others are served, and another node would refuse them, too. */
   quarantined(): readonly (QuarantinedService & { readonly family: Family })[] {
     return this.progress.families.flatMap(({ family, quarantined }) =>
       quarantined.map((service) => ({ ...service, family })),
@@ -157,10 +157,11 @@ export class HealthState {
   /** In the order of {@link FAMILIES}. */
   families(): readonly FamilyStatus[] {
     const now = this.clock.now();
-    return this.progress.families.map(({ family, waitingSince, lastUpdated }) => {
+    return this.progress.families.map(({ family, waitingSince, lastUpdated, nodeFaults }) => {
       const late = waitingSince !== null && now - waitingSince >= this.timeoutMs;
       const stuck = late && this.holding === null && now - this.releasedAt >= this.timeoutMs;
-      return { family, healthy: lastUpdated !== null && !late, stuck, lastUpdated };
+      const isFaulty = nodeFaults.some(({ isVital }) => isVital);
+      return { family, healthy: lastUpdated !== null && !late && !isFaulty, stuck, lastUpdated };
     });
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
-import type { Limitation } from '../dataplane/contract.js';
+import type { Limitation, NodeFault } from '../dataplane/contract.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
@@ -74,6 +74,7 @@ export class FamilyProgress {
   private updatedAt: bigint | null = null;
   private rejected: readonly QuarantinedService[] = [];
   private limited: readonly Limitation[] = [];
+  private faults: readonly NodeFault[] = [];
 
   constructor(
     readonly family: Family,
@@ -144,8 +145,13 @@ export class FamilyProgress {
   }
 
   /** The kernel acknowledged all that was taken. @param quarantined all that it refuses at present. */
-  acknowledge(quarantined: readonly QuarantinedService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
+  acknowledge(
+    quarantined: readonly QuarantinedService[] = [],
+    limitations: readonly Limitation[] = [],
+    nodeFaults: readonly NodeFault[] = [],
+  ): Acknowledged {
     const { taken, frontends } = this;
+    this.faults = nodeFaults;
     this.rejected = quarantined;
     this.limited = limitations;
     this.taken = noChanges();
@@ -157,7 +163,8 @@ export class FamilyProgress {
   }
 
   /** The sync failed. After a failed periodic sync something is pending too: the kernel does not hold what it should. */
-  failed(message: string): void {
+  failed(message: string, nodeFaults: readonly NodeFault[] = []): void {
+    this.faults = nodeFaults;
     const at = this.clock.now();
     if (this.taken.list.length === 0) this.taken.list.push({ at, receivedAt: at, isCommit: false, services: [] });
     this.failedWith = message;
@@ -176,6 +183,11 @@ export class FamilyProgress {
   /** What the kernel refuses, and others do not wait for. */
   get quarantined(): readonly QuarantinedService[] {
     return this.rejected;
+  }
+
+  /** What the node lacks, as the last sync found. */
+  get nodeFaults(): readonly NodeFault[] {
+    return this.faults;
   }
 
   /** What the dataplane does not do. */

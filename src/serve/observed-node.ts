@@ -32,6 +32,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     sourceErrors: running.sourceErrors(),
   });
   return [
+    ...nodeFaults(running),
     ...(await observedProcess(running)),
     ...(await foreignWalls(running, served)),
     ...found,
@@ -40,6 +41,13 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     ...silentEndpoints(running),
     ...unusedObjects(running),
   ];
+}
+
+/** One for both families, if they have the same. */
+function nodeFaults({ families, progress }: RunningProcess): readonly Observation[] {
+  const all = families.flatMap(({ family }) => progress.of(family)?.nodeFaults ?? []);
+  const texts = new Map(all.map(({ text, remedy }): [string, string] => [text, remedy]));
+  return [...texts].map(([text, remedy]) => ({ kind: 'node-fault', severity: 'warning', text, remedy }));
 }
 
 async function observedProcess(running: RunningProcess): Promise<readonly Observation[]> {

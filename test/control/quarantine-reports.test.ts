@@ -71,3 +71,22 @@ t.test('a quarantined frontend is logged once for each reason, and at its end', 
   );
   t.end();
 });
+
+t.test('frontends that the node is at fault for are logged once for all, with the remedy', (t) => {
+  const { log, events, reports } = scene();
+  const fault = { text: 'no module xt_statistic', remedy: 'modprobe xt_statistic', isVital: true };
+  const [first, ...rest] = quarantined(100, 100, 100).map((each) => ({ ...each, reason: fault.text, ofNode: true }));
+  reports.update([first!, ...rest], [fault]);
+  reports.update([first!, ...rest], [fault]);
+  t.same(log.lines, ['error this node is at fault: null']);
+  t.same(events, []);
+  reports.update([first!, { ...rest[0]!, reason: 'ENOMEM', ofNode: false }], [fault]);
+  t.equal(log.lines.length, 2, 'one with a reason of its own is named');
+  t.match(log.lines[1], /^warn the kernel refuses a frontend/);
+  reports.update([], []);
+  t.match(log.lines.slice(2).sort(), [
+    'info 0 a frontend is no longer quarantined',
+    'info 0 this node is no longer at fault',
+  ]);
+  t.end();
+});

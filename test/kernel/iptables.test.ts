@@ -14,6 +14,7 @@ import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js
 import { PEER_OBJECTS, PEER_PODS } from '../support/lab/peer-table.js';
 import { failed } from '../support/lab/failures.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { PROGRAM } from '../support/program.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
@@ -312,13 +313,70 @@ for (const [mode] of MODES) {
       };
       await eventually('an answer from the start', () => answers(41));
       t.notOk(await answers(42));
+      t.equal([...proxy.log.matchAll(/"this node is at fault".*libxt_recent\.so/g)].length, 2, 'once for each family');
+      t.notMatch(proxy.log, /"the kernel refuses a frontend/);
+      const { stdout } = await lab.run('node', [PROGRAM, 'status', '--status-socket', proxy.statusSocket]);
+      t.match(stdout, /install the iptables package that has libxt_recent\.so/);
       for (const view of FAMILY_VIEWS)
-        t.ok(proxy.log.includes(`frontend="${endpoint(view.clusterIP(42), 80)}/TCP"`), 'it is said which');
+        t.ok(stdout.includes(`${endpoint(view.clusterIP(42), 80)}/TCP`), 'status says which');
       await proxy.write([...plain(41), ...sticky, ...plain(43)]);
       await eventually('a new Service', () => answers(43));
       await install(RECENT);
       await eventually('the Service that was refused', () => answers(42), 90_000);
       await proxy.consistent();
+    },
+  );
+}
+
+for (const [mode] of MODES) {
+  t.test(
+    `${mode}: a node without match statistic is unhealthy, keeps what works, and recovers by itself`,
+    { skip: INSTALLED === null ? 'needs installed programs, whose extensions it takes away' : false },
+    async (t) => {
+      const lab = await Lab.start(t);
+      await lab.serveAll(PODS, [[80, 'TCP']]);
+      const folder = t.testdir();
+      const installed = INSTALLED ?? '';
+      for (const name of readdirSync(installed)) await symlink(join(installed, name), join(folder, name));
+      const web = (number: number, endpoints: readonly (typeof PODS)[number][]): readonly Manifest[] =>
+        dualStack(`web-${number}`, { number, ports: [{ port: 80 }], endpoints });
+      const rows = (number: number, pods: readonly (typeof PODS)[number][]): readonly Row[] =>
+        FAMILY_VIEWS.map((view) => ({
+          from: 'pod-c',
+          to: endpoint(view.clusterIP(number), 80),
+          expect: view.kept(pods, 80),
+        }));
+      const health = async (): Promise<number | null> => {
+        const answer = await lab.http('node', 'http://127.0.0.1:10256/healthz');
+        return 'status' in answer ? answer.status : null;
+      };
+      const healthIs = (status: number): Promise<true> =>
+        eventually(`status ${status}`, async () => ((await health()) === status ? true : null), 90_000);
+      const before = [41, 42, 43].map((number) => web(number, ['pod-a']));
+      const env = { XTABLES_LIBDIR: folder };
+      const proxy = await Proxy.start(t, lab, { mode, objects: before.flat(), env });
+      await rm(join(folder, 'libxt_statistic.so'));
+      // Programs cannot list a rule without its extension: none of them has such a match yet.
+      await proxy.write([...[41, 42, 43].flatMap((number) => web(number, PODS)), ...web(44, ['pod-b'])]);
+      await healthIs(503);
+      const faults = /"this node is at fault".* fault="this node lacks match statistic .*libxt_statistic\.so"/g;
+      await eventually('both families', () => Promise.resolve([...proxy.log.matchAll(faults)].length >= 2 || null));
+      for (const view of FAMILY_VIEWS) {
+        const former = await lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) });
+        t.match(former, { name: 'pod-a' }, 'its old rules stay');
+      }
+      await checkRows(t, lab, rows(44, ['pod-b']));
+      t.equal([...proxy.log.matchAll(faults)].length, 2, 'once for each family');
+      t.notMatch(proxy.log, /"the kernel refuses a frontend/, 'and not for each Service');
+      const status = await lab.run('node', [PROGRAM, 'status', '--status-socket', proxy.statusSocket]);
+      t.match(status, { status: 1, stdout: /lacks match statistic .*\n.*remedy: install .*libxt_statistic\.so/ });
+      const initialised = await proxy.initialise(['env', `XTABLES_LIBDIR=${folder}`]);
+      t.match(initialised, { status: 1, stderr: /lacks match statistic .*libxt_statistic\.so; install/ });
+      await symlink(join(installed, 'libxt_statistic.so'), join(folder, 'libxt_statistic.so'));
+      await healthIs(200);
+      await checkRows(t, lab, [...rows(41, PODS), ...rows(44, ['pod-b'])]);
+      await proxy.consistent();
+      t.match(await proxy.initialise(['env', `XTABLES_LIBDIR=${folder}`]), { status: 0 });
     },
   );
 }

@@ -38,6 +38,26 @@ t.test('refused frontends are in the verbose health answer, and the node is heal
   t.end();
 });
 
+t.test('a fault of the node fails /healthz and not /livez, until a sync finds it no more', (t) => {
+  const { clock, state, progress } = setup('IPv4');
+  const statuses = (): readonly number[] =>
+    (['/healthz', '/livez'] as const).map((path) => healthAnswer(state, path).status);
+  const fault = { text: 'no module xt_statistic', remedy: 'modprobe xt_statistic' };
+  state.nodeEligible = true;
+  sync(progress('IPv4'));
+  t.same(statuses(), [200, 200]);
+  const quarantined = [{ frontend: '10.0.0.1:80/TCP', servicePort: 'a/b', reason: fault.text, since: clock.now() }];
+  progress('IPv4').acknowledge(quarantined, [], [{ ...fault, isVital: false }]);
+  t.same(statuses(), [200, 200], 'few Services need the part');
+  progress('IPv4').acknowledge(quarantined, [], [{ ...fault, isVital: true }]);
+  t.same(statuses(), [503, 200], 'another process would find the same');
+  progress('IPv4').acknowledge();
+  t.same(statuses(), [200, 200]);
+  progress('IPv4').failed('refused', [{ ...fault, isVital: true }]);
+  t.same(statuses(), [503, 200], 'at once, not after the timeout');
+  t.end();
+});
+
 t.test('/healthz?verbose names each source and when it was last heard of', (t) => {
   const { state, progress } = setup('IPv4');
   sync(progress('IPv4'));

@@ -17,13 +17,14 @@ import type {
   Limitation,
   RefusedPackets,
 } from '../contract.js';
-import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
+import type { Delivered, Driver, FoundFaults, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
 import { inOtherFlavors } from '../xtables/flavor.js';
 import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
+import { faultsOf, lackingParts, partsOf, type LackingPart } from '../xtables/parts.js';
 import type { RefusedByRules } from '../xtables/refused-by-rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
@@ -90,6 +91,8 @@ export class IptablesDriver implements Driver<Chains> {
   private refusals: RefusedByRules | null = null;
   /** As of the last full sync. */
   private laterDecider: string | null = null;
+  /** Asked for in this delivery; null: not yet. */
+  private lacking: Promise<readonly LackingPart[]> | null = null;
   /** Acknowledged timeout policies that the last listing lacked. */
   private policyLosses: readonly string[] = [];
 
@@ -224,6 +227,7 @@ export class IptablesDriver implements Driver<Chains> {
   }
 
   async deliver({ table, change, full, isFirst }: SyncScope): Promise<Delivered | null> {
+    this.lacking = null;
     // Others use the guard too, so it is not among our chains.
     const lacksGuard = table.node.nodePortsOnLoopback && !this.guardsLoopback;
     if (!full && (lacksGuard || (await this.lacksRetries(table, change)))) return null;
@@ -328,6 +332,15 @@ export class IptablesDriver implements Driver<Chains> {
     return this.plan.groups.quarantined();
   }
 
+  async nodeFaults(): Promise<FoundFaults> {
+    return { faults: faultsOf('iptables', await this.lackingParts()), explains: () => false };
+  }
+
+  private lackingParts(): Promise<readonly LackingPart[]> {
+    const { family, flavor } = this.options;
+    return (this.lacking ??= lackingParts({ addon: this.programs, family, flavor }, partsOf(family, true)));
+  }
+
   /** Lists everything: the programs know no less. */
   async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {
     const { addon, settings } = this.options;
@@ -368,7 +381,13 @@ export class IptablesDriver implements Driver<Chains> {
     const { tables, chains } = this;
     const { addon } = this.options;
     const writer = new ChainWriter({ addon, tables, ruleset, chains, followsIpvs: () => this.followsIpvs });
-    return { view, ruleset, writer, groups: new GroupWriter({ groups: this.groups, ruleset, chains, writer }) };
+    const lacking = (): Promise<readonly LackingPart[]> => this.lackingParts();
+    return {
+      view,
+      ruleset,
+      writer,
+      groups: new GroupWriter({ groups: this.groups, ruleset, chains, writer, lacking }),
+    };
   }
 
   private update({ view, ruleset, groups }: Pipeline, changes: Changes): void {

@@ -6,12 +6,13 @@ import type { ChainLedger } from '../xtables/chain-ledger.js';
 import type { ChainStates } from '../xtables/chain-states.js';
 import { reasonOf } from '../xtables/failure.js';
 import { tablesBefore } from '../xtables/operations.js';
+import { faultsOf, type LackingPart } from '../xtables/parts.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
 import type { ChainWriter, RefusedStream, Stream } from './chain-writer.js';
 import { findOffending, restoreDamaged, type Offending } from '../offending.js';
 import { CHAIN, hashIn } from './names.js';
 import type { Ruleset } from './ruleset.js';
-import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
+import { entryChain, hasEndpoints, needsPart, type ServiceGroup } from './service-chains.js';
 import type { ServiceGroups, Unit } from './service-groups.js';
 
 /** The most offending elements that one sync looks for. */
@@ -31,6 +32,8 @@ interface GroupWriterOptions {
   readonly ruleset: Ruleset;
   readonly chains: ChainLedger;
   readonly writer: ChainWriter;
+  /** The parts of rules that this node does not take. */
+  readonly lacking: () => Promise<readonly LackingPart[]>;
 }
 
 /**
@@ -115,10 +118,11 @@ export class GroupWriter {
     await this.letGo(refused);
     const written = tablesBefore(refused.table);
     await this.control(others.filter(({ table }) => !written.includes(table)));
-    const offending = await this.bringApart(groups.units(groups.pending().together), Infinity);
+    const lacking = await this.options.lacking();
+    const offending = await this.bringApart(groups.units(groups.pending().together), Infinity, lacking);
     // If everything is refused by now, no group is at fault.
     if (offending.found.length > 0) await this.control([]);
-    this.quarantine(offending.found);
+    this.quarantine(offending.found, lacking);
     if (offending.tooMany !== null) throw offending.tooMany.error;
   }
 
@@ -126,12 +130,13 @@ export class GroupWriter {
   async bringDue(): Promise<ReadonlySet<FrontendKey>> {
     const { groups } = this.options;
     const taken = new Set<FrontendKey>();
+    const lacking = groups.due(1).length === 0 ? [] : await this.options.lacking();
     for (let [most, isTaken, attempts] = [FIRST_RETRIED, true, MOST_RETRIES]; isTaken && attempts > 0; most *= 2) {
       const due = groups.due(most);
       if (due.length === 0) break;
       const tried = due.flat().map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
-      const { found } = await this.bringApart(due, attempts);
-      this.quarantine(found);
+      const { found } = await this.bringApart(due, attempts, lacking);
+      this.quarantine(found, lacking);
       for (const { hash, keys } of tried) {
         if (groups.ledger.isPending(hash)) isTaken = false;
         else for (const key of keys) taken.add(key);
@@ -175,10 +180,16 @@ export class GroupWriter {
     await writer.endTrial();
   }
 
-  private bringApart(units: readonly Unit[], attempts: number): Promise<Offending<Unit, RefusedStream>> {
+  private bringApart(
+    units: readonly Unit[],
+    attempts: number,
+    lacking: readonly LackingPart[],
+  ): Promise<Offending<Unit, RefusedStream>> {
     return findOffending(units, {
       attempt: (part) => this.attempt(part.flat()),
-      named: (part, { error }) => part.filter((unit) => unit.includes(namedIn(error) ?? '')),
+      // All that need what this node lacks are found at once, however many they are.
+      named: (part, { error }) =>
+        part.filter((unit) => unit.includes(namedIn(error) ?? '') || this.lacks(unit, lacking).length > 0),
       most: MOST_OFFENDING,
       attempts,
       first: attempts === Infinity ? 'larger' : 'smaller',
@@ -208,9 +219,18 @@ export class GroupWriter {
     return null;
   }
 
-  private quarantine(found: Offending<Unit, RefusedStream>['found']): void {
-    for (const [unit, { error }] of found)
-      for (const hash of unit) this.options.groups.ledger.quarantine(hash, reasonOf(error));
+  private quarantine(found: Offending<Unit, RefusedStream>['found'], lacking: readonly LackingPart[] = []): void {
+    for (const [unit, { error }] of found) {
+      const [fault] = faultsOf('iptables', this.lacks(unit, lacking).length > 0 ? lacking : []);
+      for (const hash of unit) this.options.groups.ledger.quarantine(hash, fault?.text ?? reasonOf(error));
+    }
+  }
+
+  /** Those that the unit needs. */
+  private lacks(unit: Unit, lacking: readonly LackingPart[]): readonly LackingPart[] {
+    if (lacking.length === 0) return [];
+    const groups = unit.flatMap((hash) => this.options.groups.ledger.desired(hash) ?? []);
+    return lacking.filter(({ part }) => groups.some((group) => needsPart(group, part.word)));
   }
 
   /** Leaves the groups hidden unless they are taken. */

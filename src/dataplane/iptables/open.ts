@@ -1,8 +1,9 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesTransaction } from '../../native/contract.js';
-import type { FamilyTable } from '../../plan/types.js';
+import type { FamilyTable, NodePlan } from '../../plan/types.js';
 import type { ModeParts, OpenMode } from '../mode.js';
 import { prepareFlavor } from '../xtables/flavor.js';
+import { tryParts } from '../xtables/parts.js';
 import { printTransaction } from '../xtables/print.js';
 import { Reconciler } from '../reconciler.js';
 import { IptablesDriver } from './driver.js';
@@ -44,6 +45,11 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
       return attemptCounter(addon.nftables, served, (transact) => transact());
     },
   };
+}
+
+/** See {@link ModeDefinition.tryKernel}. */
+export function tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]> {
+  return tryParts('iptables', parts, nodes, true);
 }
 
 /** The ruleset of these tables. */

@@ -1,4 +1,5 @@
-import type { EndpointList } from '../../base/endpoint-list.js';
+import { endpointSize, type EndpointList } from '../../base/endpoint-list.js';
+import type { IptablesEndpointRules } from '../../native/contract.js';
 import { isUniform, type FrontendPlan, type NodePlan } from '../../plan/types.js';
 import { commentMatch, hostText, prefixText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
 import { CHAIN, serviceHash } from './names.js';
@@ -87,6 +88,27 @@ export function serviceChains(group: ServiceGroup): readonly Chain[] {
     chains.push(make(names.sources, admit));
   }
   return chains;
+}
+
+/** Whether rules of the group have a match or target. */
+export function needsPart(group: ServiceGroup, word: string): boolean {
+  const has = (text: string): boolean => `${text} `.includes(`${word} `);
+  const size = endpointSize(group.frontends[0]?.family ?? 'IPv4');
+  return (
+    serviceChains(group).some(({ rules }) =>
+      rules.some((rule) => (typeof rule === 'string' ? has(rule) : choiceOf(rule, size).some(has))),
+    ) || group.frontends.some((frontend) => [...dispatchRules(group, frontend), ...refusalRules(frontend)].some(has))
+  );
+}
+
+/** Parts of rules that the addon renders. */
+function choiceOf({ protocol, endpoints, affinity }: IptablesEndpointRules, size: number): readonly string[] {
+  return [
+    `-m ${protocol}`,
+    '-j DNAT',
+    ...(endpoints.length > size ? ['-m statistic'] : []),
+    ...(affinity === null ? [] : ['-m recent']),
+  ];
 }
 
 /** Those that some frontend has for the list; null: they are equal. */

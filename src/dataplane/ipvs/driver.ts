@@ -4,7 +4,7 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, QuarantinedFrontend, Inspection, Limitation, RefusedPackets } from '../contract.js';
-import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
+import type { Delivered, Driver, FoundFaults, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
 import { ATTEMPTS_NOT_COUNTED, attemptsWait, CONNECTIONS_GO_ON } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { everything, type Changes } from '../table-view.js';
@@ -22,6 +22,7 @@ import { rememberedEndpoint } from './remembered.js';
 import { RuleWriter } from './rule-writer.js';
 import type { Refusals } from './set-refusals.js';
 import { sync } from './sync.js';
+import { nodeFaults } from './trial.js';
 import type { Timeouts } from './timeouts.js';
 import { nameService } from './wire.js';
 import { Writer } from './writer.js';
@@ -286,6 +287,11 @@ export class IpvsDriver implements Driver<Look> {
   private get plan(): FamilyTable {
     if (this.table === null) throw new Error('nothing is planned yet');
     return this.table;
+  }
+
+  nodeFaults(): Promise<FoundFaults> {
+    const { addon, family, scheduler } = this.options;
+    return nodeFaults(addon, family, scheduler);
   }
 
   quarantined(): readonly QuarantinedFrontend[] {

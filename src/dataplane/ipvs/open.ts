@@ -5,6 +5,7 @@ import type { IptablesTransaction } from '../../native/contract.js';
 import type { NodePlan, FamilyTable } from '../../plan/types.js';
 import { countsRefused, tryToOpen, type ModeParts, type OpenMode } from '../mode.js';
 import { prepareFlavor } from '../xtables/flavor.js';
+import { tryParts } from '../xtables/parts.js';
 import { printTransaction } from '../xtables/print.js';
 import { Reconciler } from '../reconciler.js';
 import { IpvsDriver, type Look } from './driver.js';
@@ -85,8 +86,9 @@ export function render(
 export async function tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]> {
   const lacking = await tryToOpen(open, parts, nodes);
   if (lacking.length > 0) return lacking;
-  return await trySetsAndLink(
+  const refused = await trySetsAndLink(
     parts.addon,
     nodes.map(({ family }) => family),
   );
+  return [...refused, ...(await tryParts('ipvs', parts, nodes, false))];
 }

@@ -2,6 +2,8 @@ import { messageOf } from '../../base/error-message.js';
 import { addressFromBytes, type Family } from '../../base/ip.js';
 import type { IpsetOperation, IpvsOperation, NativeAddon } from '../../native/contract.js';
 import { isNativeError, type NativeError } from '../../native/errors.js';
+import type { NodeFault } from '../contract.js';
+import type { FoundFaults } from '../driver.js';
 import { ModeError } from '../mode.js';
 import { HASHING_SCHEDULER, weighingScheduler } from './frontends.js';
 import { LINK, SET_ROLES, setType } from './names.js';
@@ -106,6 +108,33 @@ export async function trySetsAndLink(
   const refused = sets.status === 'fulfilled' ? sets.value.refused.filter(lacks) : [sets.reason as unknown];
   return link.status === 'fulfilled' ? refused : [...refused, link.reason as unknown];
 }
+
+/** What the kernel lacks of the mode's objects, whatever Service they are for. Nothing stays changed. */
+export async function nodeFaults(
+  parts: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>,
+  family: Family,
+  scheduler: string,
+): Promise<FoundFaults> {
+  const faults: NodeFault[] = [];
+  if (!(await hasScheduler(parts, scheduler, [family])))
+    faults.push({
+      text: `this kernel has no scheduler ${scheduler} of ip_vs, which mode ipvs is configured to use`,
+      remedy: `modprobe ip_vs_${scheduler}, and list it in /etc/modules-load.d; or set ipvs.scheduler to another`,
+      isVital: true,
+    });
+  const refused = await trySetsAndLink(parts, [family]);
+  if (refused.length > 0)
+    faults.push({
+      text: `this kernel does not take the sets or the link of mode ipvs: ${[...new Set(refused.map(messageOf))].join('; ')}`,
+      remedy:
+        'modprobe -a ip_set_hash_ip ip_set_hash_ipport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_bitmap_port dummy',
+      isVital: true,
+    });
+  return { faults, explains: (reason) => faults.length > 0 && MISSING.test(reason) };
+}
+
+/** The kernel has no such object or type. */
+const MISSING = /: (?:ENOENT|EOPNOTSUPP|EPROTONOSUPPORT) \(/;
 
 async function tryLink(route: NativeAddon['route']): Promise<void> {
   if (await route.linkEnsureDummy(LINK)) await route.linkDelete(LINK);

@@ -16,6 +16,7 @@ import {
   type Delivered,
   type Driver,
   type FlowNotes,
+  type FoundFaults,
   type SyncScope,
   type Tidied,
   type WaitForQuiet,
@@ -97,7 +98,7 @@ class NftablesDriver implements Driver<ListedTable> {
     generation: Generation,
     onTransaction: (transaction: NftTransaction) => void,
     now: () => number,
-    countsRefused: boolean,
+    private readonly countsRefused: boolean,
     conntrackTimeouts: () => ConntrackTimeouts,
   ) {
     this.structure = new Structure(addon, family, countsRefused);
@@ -280,6 +281,10 @@ class NftablesDriver implements Driver<ListedTable> {
 
   quarantined(): readonly QuarantinedFrontend[] {
     return this.ledger.quarantined;
+  }
+
+  async nodeFaults({ node }: Pick<FamilyTable, 'node'>): Promise<FoundFaults> {
+    return (await import('./faults.js')).nodeFaults(this.addon, node, this.countsRefused);
   }
 
   async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {

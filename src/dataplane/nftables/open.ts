@@ -8,7 +8,6 @@ import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 import { watchTables } from './watch.js';
-import { tryRules } from './trial.js';
 
 /** The mode at work on this host. */
 export function open(
@@ -49,7 +48,5 @@ export async function tryKernel(
   { config, addon: { nftables } }: ModeParts,
   nodes: readonly NodePlan[],
 ): Promise<readonly unknown[]> {
-  const counts = countsRefused(config);
-  const trials = await Promise.allSettled(nodes.map((node) => tryRules(nftables, node, counts)));
-  return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
+  return (await import('./faults.js')).tryKernel(nftables, nodes, countsRefused(config));
 }

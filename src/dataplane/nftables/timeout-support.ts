@@ -14,7 +14,7 @@ const TRIAL_TABLE = 'kube-proxy-trial';
 const OBJECT = 1;
 const END = 2;
 /** Errors that do not show what the kernel supports. */
-const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR'];
+export const PASSING: readonly string[] = ['ENOMEM', 'ENOBUFS', 'EAGAIN', 'EINTR'];
 
 export const NO_TIMEOUT_OBJECTS: Limitation = {
   of: 'kernel',

@@ -1,4 +1,4 @@
-import type { NftablesAddon } from '../../native/contract.js';
+import type { NftablesAddon, NftCommand } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { findChainOf, rememberChainOf } from './affinity/chains.js';
@@ -9,7 +9,7 @@ import { NFT_FAMILY } from './names.js';
 import { Structure } from './structure.js';
 
 /** A name that no proxy uses, so that a proxy at work is not disturbed. */
-const TRIAL_TABLE = 'kube-proxy-trial';
+export const TRIAL_TABLE = 'kube-proxy-trial';
 const AFFINITY_SECONDS = 10_800;
 
 /**
@@ -25,10 +25,21 @@ export async function tryRules(
   counts: boolean,
 ): Promise<void> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
+  const commands = [...trialCommands(addon, node, counts), deleteTable(where)];
+  await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
+}
+
+/** They make the trial's table. @param draw how its chains choose endpoints. */
+export function trialCommands(
+  addon: Pick<NftablesAddon, 'nftCompile'>,
+  node: NodePlan,
+  counts: boolean,
+  draw: 'even' | 'address' = 'even',
+): readonly NftCommand[] {
   const structure = new Structure(addon, node.family, counts, TRIAL_TABLE);
   const [cluster, local] = [frontendKey(null, 30000, 'TCP'), frontendKey(null, 30001, 'TCP')];
   const keys = { cluster, local: { key: local } };
-  const alike = { draw: 'even', size: 2, retry: null, sticky: true } as const;
+  const alike = { draw, size: 2, retry: null, sticky: true } as const;
   const classNames = new Set([
     className({ ...alike, shard: 0, kind: 'pick', localSize: 0 }),
     className({ ...alike, shard: null, kind: 'external', localSize: 0 }),
@@ -38,6 +49,5 @@ export async function tryRules(
     rememberChainOf(cluster, AFFINITY_SECONDS, keys, cluster),
   ]);
   const change = structure.change(emptyTable(), node, classNames, () => false, true);
-  const commands = [...change.before.flat(), ...change.after, deleteTable(where)];
-  await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
+  return [...change.before.flat(), ...change.after];
 }

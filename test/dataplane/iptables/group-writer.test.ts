@@ -28,7 +28,7 @@ t.test('of 2,000 quarantined frontends that are due, each sync retries some, and
   const ruleset = new Ruleset(rig.table, () => ({ dropInvalid: false, countsPackets: false, retries: false }));
   const tables = new Tables({ addon: kernel, family: 'IPv4', flavor: 'legacy', now });
   const writer = new ChainWriter({ addon: kernel, tables, ruleset, chains, followsIpvs: () => false });
-  const all = new GroupWriter({ groups, ruleset, chains, writer });
+  const all = new GroupWriter({ groups, ruleset, chains, writer, lacking: () => Promise.resolve([]) });
   all.follow(groups.follow(rig.table, { frontends: new Set(numbers.map(web)), node: true }));
   ruleset.update(everything(rig.table));
   for (const hash of groups.ledger.pending()) groups.ledger.quarantine(hash, 'refused');

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { blamedNodeFaults } from '../../../src/dataplane/contract.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { usually } from '../../support/extent.js';
@@ -63,6 +64,73 @@ function remove(chains: Map<string, string[]>): void {
 for (const flavor of ['nft', 'legacy'] as const) {
   const quarantined = async (rig: Rig, full = false): Promise<readonly string[]> =>
     (await rig.sync(full)).quarantined.map(({ frontend }) => frontend).sort();
+
+  for (const whose of ['programs', 'kernel'] as const)
+    t.test(`${flavor}: a match that the ${whose} lack is the node's fault, named once`, async (t) => {
+      const rig = new Rig(undefined, 'IPv4', {}, flavor);
+      const { lacking } = rig.kernel;
+      lacking[whose].add('-m statistic');
+      const indexes = Array.from({ length: 200 }, (_, index) => index);
+      const single = (index: number): boolean => index % 5 === 0;
+      rig.commit([...NODE_ROWS, ...indexes.flatMap((index) => [web(index), endpoints(index, single(index) ? 1 : 2)])]);
+      const sent = await rig.during(async () => {
+        const { nodeFaults, quarantined } = await rig.sync();
+        t.match(nodeFaults, [{ text: /match statistic of iptables/, remedy: /statistic/, isVital: true }]);
+        t.match(
+          nodeFaults?.[0]?.text,
+          whose === 'kernel' ? /no module xt_statistic$/ : /no extension libxt_statistic\.so$/,
+        );
+        t.equal(quarantined.length, 160, 'all of them at once, however many they are');
+        t.ok(quarantined.every(({ reason, ofNode }) => ofNode === true && reason === nodeFaults?.[0]?.text));
+      });
+      t.ok(sent.length < 5000, `${sent.length} operations`);
+      const refused = indexes.filter((index) => !single(index));
+      t.same(await others(rig, refused), [], 'what the node can program is programmed');
+      t.same(await rig.during(() => rig.sync()), [], 'its parts are not tried again while nothing else is');
+
+      rig.wait(60_000);
+      t.match((await rig.sync()).nodeFaults, [{ isVital: true }]);
+      lacking[whose].clear();
+      for (let round = 0; round < 5 && (await rig.sync()).quarantined.length > 0; round++) rig.wait(60_000);
+      const { nodeFaults = [] } = await rig.sync();
+      t.same(nodeFaults, []);
+      t.same(await rig.difference(), [], 'once the part is there everything is programmed');
+    });
+
+  t.test(`${flavor}: a match that one Service alone needs is the node's fault, too`, async (t) => {
+    const rig = await cluster(flavor, 3);
+    rig.kernel.lacking.kernel.add('-m recent');
+    rig.commit([service('web-1', { clusterIPs: ['10.96.0.1'], affinitySeconds: 10 })]);
+    const { nodeFaults, quarantined } = await rig.sync();
+    t.match(nodeFaults, [
+      { text: /match recent of iptables, which Services with sessionAffinity need/, isVital: false },
+    ]);
+    t.match(quarantined, [{ frontend: frontend(1), ofNode: true }]);
+    t.equal(quarantined.length, 1);
+    rig.kernel.refuses = (rule) => / --to-destination 10\.1\.2\./.test(rule);
+    rig.commit([endpoints(2, 3)]);
+    const both = (await rig.sync()).quarantined;
+    t.match(
+      both.find((each) => each.frontend === frontend(2)),
+      { reason: /failed/ },
+      'another Service has its own reason',
+    );
+    t.notOk(both.find((each) => each.frontend === frontend(2))?.ofNode);
+  });
+
+  t.test(`${flavor}: a target that every rule set needs fails the sync and is named`, async (t) => {
+    const rig = new Rig(undefined, 'IPv4', {}, flavor);
+    rig.kernel.lacking.kernel.add('-j MASQUERADE');
+    rig.commit([...NODE_ROWS, web(1), endpoints(1, 2)]);
+    const error: unknown = await rig.sync().then(
+      () => null,
+      (error: unknown) => error,
+    );
+    t.match(blamedNodeFaults(error), [{ text: /target MASQUERADE .*no module xt_MASQUERADE/, isVital: true }]);
+    rig.kernel.lacking.kernel.clear();
+    await rig.sync();
+    t.same(await rig.difference(), []);
+  });
 
   t.test(`${flavor}: a refused Service is quarantined, keeps its old rules, and is retried`, async (t) => {
     const rig = await cluster(flavor, 80);

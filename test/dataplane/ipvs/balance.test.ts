@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { BalanceRow, EndpointSliceRow, Row } from '../../../src/state/rows.js';
+import { blamedNodeFaults } from '../../../src/dataplane/contract.js';
 import { IPVS_FLAGS } from '../../../src/native/contract.js';
 import type { FakeService } from '../../support/fake-ipvs/virtual-servers.js';
 import { service, slice, type ServiceText } from '../../support/rows.js';
@@ -122,4 +123,21 @@ t.test('a scheduler that the kernel lacks is a limitation, and the Service has t
     limitations?.map(({ text }) => text),
     [/^connection attempts/, /removed endpoint/, /are not named/, /for hashing .* no mh$/, /for weights .* no wrr$/],
   );
+});
+
+t.test("a scheduler that the kernel lacks is the node's fault, named once", async (t) => {
+  const rig = new Rig();
+  rig.kernel.addon.ipvs.schedulers.delete('rr');
+  rig.commit([...NODE_ROWS, web(null), ...weighted(1, 1)]);
+  const error: unknown = await rig.sync().then(
+    () => null,
+    (error: unknown) => error,
+  );
+  const fault = { text: /no scheduler rr of ip_vs/, remedy: /modprobe ip_vs_rr,/, isVital: true };
+  t.match(blamedNodeFaults(error), [fault]);
+  rig.kernel.addon.ipvs.schedulers.add('rr');
+  rig.now += 60_000;
+  const after = await rig.sync();
+  t.same([after.quarantined, after.nodeFaults ?? []], [[], []]);
+  t.same(await rig.difference(), []);
 });

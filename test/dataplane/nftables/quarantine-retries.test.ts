@@ -1,5 +1,6 @@
 import t from 'tap';
 import { packFrontend, packSlot } from '../../../src/dataplane/nftables/keys.js';
+import { TABLE } from '../../../src/dataplane/nftables/names.js';
 import type { FrontendKey } from '../../../src/plan/types.js';
 import {
   quarantined,
@@ -30,7 +31,8 @@ t.test('of many quarantined frontends that are due, each sync retries some, and 
   let attempts = 0;
   const transact = rig.kernel.nftTransact.bind(rig.kernel);
   rig.kernel.nftTransact = (transaction) => {
-    attempts++;
+    // Parts of the mode are tried in a table of their own.
+    if (transaction.table === TABLE) attempts++;
     return transact(transaction);
   };
   rig.now = 100_000;

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { blamedNodeFaults } from '../../../src/dataplane/contract.js';
 import type { FrontendKey } from '../../../src/plan/types.js';
 import type { Row, RowRef } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
@@ -52,6 +53,65 @@ t.test('a refused frontend among a thousand is quarantined by the first sync', a
   t.match(accepted, { full: false, transactions: 1, quarantined: [] });
   t.same(await rig.difference(), []);
   t.same(await rig.during(() => rig.sync()), []);
+});
+
+for (const { name, module, isVital } of [
+  { name: 'numgen', module: 'nft_numgen', isVital: true },
+  { name: 'jhash', module: 'nft_hash', isVital: false },
+])
+  t.test(`${name}, which the kernel lacks, is a fault of the node that is named once`, async (t) => {
+    const lacking = new Set([name]);
+    const rig = new Rig(new FakeKernel(compiler, { lacking }));
+    const numbers = Array.from({ length: 300 }, (_, number) => number);
+    const needs = (number: number): boolean => isVital || number % 3 === 0;
+    const balance = { by: 'address', unreadable: [] } as const;
+    const rows = (number: number): readonly Row[] => rowsOf(number, 2, !isVital && needs(number) ? { balance } : {});
+    rig.commit([...NODE_ROWS, ...numbers.flatMap(rows)]);
+    const report = await rig.sync();
+    t.match(report.nodeFaults, [{ remedy: new RegExp(`^modprobe -a ${module},`), isVital }]);
+    const [{ text } = { text: '' }] = report.nodeFaults ?? [];
+    t.match(text, new RegExp(`lacks ${name} .*no module ${module}$`));
+    t.same(report.quarantined.map(({ frontend }) => frontend).sort(), numbers.filter(needs).map(keyOf).sort());
+    t.ok(report.quarantined.every(({ reason, ofNode }) => reason === text && ofNode === true));
+    t.same(await others(rig, numbers.filter(needs).map(keyOf)), [], 'the others are served');
+    t.same(await rig.during(() => rig.sync()), [], 'parts are not tried again while nothing else is');
+    lacking.clear();
+    for (let round = 0; round < 30 && (await rig.sync()).quarantined.length > 0; round++) rig.now += 60_000;
+    t.same((await rig.sync()).nodeFaults ?? [], []);
+    t.same(await rig.difference(), []);
+  });
+
+t.test('an expression of the skeleton that the kernel lacks fails the sync and is named', async (t) => {
+  const lacking = new Set(['fib', 'masquerade']);
+  const rig = new Rig(new FakeKernel(compiler, { lacking }));
+  rig.commit([...NODE_ROWS, ...rowsOf(1)]);
+  const error: unknown = await rig.sync().then(
+    () => null,
+    (error: unknown) => error,
+  );
+  t.match(blamedNodeFaults(error), [
+    { text: /lacks fib, masquerade .*no module nft_fib_ipv4, nft_masq$/, isVital: true },
+  ]);
+  lacking.clear();
+  await rig.sync();
+  t.same(await rig.difference(), []);
+});
+
+t.test("a reason that nearly all frontends have is the node's, and not one of few", async (t) => {
+  const rig = await started(20);
+  const all = Array.from({ length: 20 }, (_, number) => number);
+  refuse(rig, all.map(keyOf));
+  rig.commit(all.flatMap((number) => rowsOf(number, 4)));
+  await rig.sync().catch(() => null);
+  const { nodeFaults, quarantined } = await rig.sync();
+  t.equal(quarantined.length, 20);
+  t.match(nodeFaults, [{ text: /refuses nearly all frontends for one reason: .*EINVAL/, isVital: true }]);
+  t.ok(quarantined.every(({ ofNode }) => ofNode === true));
+  refuse(rig, all.slice(10).map(keyOf));
+  for (let round = 0; round < 10 && (await rig.sync()).quarantined.length > 10; round++) rig.now += 60_000;
+  const fewer = await rig.sync();
+  t.equal(fewer.quarantined.length, 10);
+  t.same(fewer.nodeFaults ?? [], [], "a half of them may be a tenant's");
 });
 
 t.test('a refused frontend is quarantined in a sync of many transactions', async (t) => {

@@ -76,6 +76,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
   hasSet: (name: string) => boolean = () => false;
   /** Rules that the kernel does not take, as `nat KUBE-SVC-X -j …`. */
   refuses: ((rule: string) => boolean) | null = null;
+  /** Matches and targets that the programs (no extension) or the kernel (no module) lack, as rules have them: `-m statistic`. */
+  readonly lacking: Record<'programs' | 'kernel', Set<string>> = { programs: new Set(), kernel: new Set() };
   /** Packets by rule, as `filter KUBE-SERVICES -d …`; a chain that is written begins anew. */
   readonly packets = new Map<string, number>();
   /** Matches that the kernel does not have. */
@@ -196,6 +198,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
       const own = operations.filter((operation) => operation.table === table);
       try {
         if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
+        this.checkParts(family, flavor, own);
         this.checkTaste(family, flavor, own);
         const before = this.tables(family, flavor).get(table);
         const isEmpty = (operation: IptablesOperation): boolean =>
@@ -314,6 +317,41 @@ export class FakeIptables implements IptablesAddon, AccountingAddon, TimeoutsAdd
     const rules = [...this.states.values()].flatMap((tables) => [...(tables.get('raw')?.values() ?? [])].flat());
     if (rules.some((rule) => rule.endsWith(`--timeout ${name}`))) throw kernelError('EBUSY', name);
     return this.policies?.delete(name) ?? false;
+  }
+
+  /** As iptables 1.8.9 does: a missing extension ends the reading of the line, a missing module is noticed at COMMIT. */
+  private checkParts(family: IptablesFamily, flavor: IptablesFlavor, operations: readonly IptablesOperation[]): void {
+    const lines = operations.flatMap((operation) => linesOf(family, operation).map((line) => ({ operation, line })));
+    const find = (words: ReadonlySet<string>): { readonly word: string; readonly place: number } | null => {
+      for (const word of words) {
+        const place = lines.findIndex(({ line }) => `${line} `.includes(` ${word} `));
+        if (place >= 0) return { word, place };
+      }
+      return null;
+    };
+    const unread = find(this.lacking.programs);
+    const refused = unread ?? find(this.lacking.kernel);
+    if (refused === null) return;
+    const { table } = operations[0] ?? { table: 'nat' };
+    const { line = '', operation } = lines[refused.place] ?? {};
+    const [, name = ''] = refused.word.split(' ');
+    const kind = refused.word.startsWith('-m') ? 'match' : 'target';
+    const object = `${table}: ${line}`;
+    if (unread !== null)
+      throw new ProgramError(
+        `line ${refused.place + 3}: Couldn't load ${kind} \`${name}':No such file or directory`,
+        null,
+        object,
+      );
+    const warning = `Warning: Extension ${name} revision 0 not supported, missing kernel module?`;
+    if (flavor === 'legacy')
+      throw new ProgramError(`${warning} line ${lines.length + 3} failed`, null, `${table}: COMMIT`);
+    const where = `rule in chain ${operation?.chain ?? ''}`;
+    throw new ProgramError(
+      `${warning} line ${refused.place + 3}: RULE_APPEND failed (No such file or directory): ${where}`,
+      null,
+      object,
+    );
   }
 
   /** The kernel names the rule to the programs of nft alone. */

@@ -91,7 +91,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     this.iptables = programs;
     this.accounting = programs;
     this.timeouts = programs;
-    this.quirks = { lateRelease: false, withoutTimeouts: false, ...quirks };
+    this.quirks = { lateRelease: false, withoutTimeouts: false, lacking: new Set(), ...quirks };
   }
 
   /** What is of another platform is not there to be asked. */

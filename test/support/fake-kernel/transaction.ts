@@ -34,6 +34,8 @@ export interface KernelQuirks {
   readonly lateRelease: boolean;
   /** Kernels without CONFIG_NF_CONNTRACK_TIMEOUT. */
   readonly withoutTimeouts: boolean;
+  /** Expressions whose modules cannot be loaded, such as `numgen`: nft_expr_type_get answers ENOENT for them. */
+  readonly lacking: ReadonlySet<string>;
 }
 
 export interface TransactionResult {
@@ -250,6 +252,8 @@ class Draft {
   private addRule({ chain: name = '', expr = [] }: CommandBody): void {
     const { chains, sets, timeouts } = this.existing();
     const chain = this.writableChain(name);
+    for (const name of this.quirks.lacking)
+      if (JSON.stringify(expr).includes(`{"${name}":`)) throw new Refusal('ENOENT');
     const { family, table } = this.transaction;
     const command = { add: { rule: { family, table, chain: name, expr } } };
     const referred = references(expr);

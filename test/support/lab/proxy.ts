@@ -334,9 +334,9 @@ export class Proxy {
   }
 
   /** Runs --init-only as the process is configured, with all privileges. */
-  initialise(): Promise<CommandResult> {
+  initialise(launcher: readonly string[] = []): Promise<CommandResult> {
     const flags = this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags();
-    return this.#lab.run('node', [PROGRAM, ...flags, '--init-only']);
+    return this.#lab.run('node', [...launcher, PROGRAM, ...flags, '--init-only']);
   }
 
   /** What `plan` and `dump` print with the flags of the running process. */
