@@ -1,4 +1,4 @@
-import type { Family, IPAddress } from '../base/ip.js';
+import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { ConntrackTimeouts } from '../base/conntrack-timeouts.js';
 import type { SeenFile, Sysctl } from '../base/sysctl.js';
 
@@ -78,6 +78,15 @@ export interface FlowTableSize {
 }
 
 /** What the kernel does with packets beside rules. */
+/** A bridge of this machine. */
+export interface Bridge {
+  readonly name: string;
+  /** The networks that it has an address of. */
+  readonly prefixes: readonly IPPrefix[];
+  /** Whether what it carries from port to port meets netfilter (bridge-nf-call-iptables, -ip6tables); null: br_netfilter is not loaded. */
+  readonly filters: Readonly<Record<Family, boolean | null>>;
+}
+
 export interface NetworkFacts {
   /** Whether it forwards at all; null: it cannot be read. */
   readonly forwarding: Readonly<Record<Family, boolean | null>>;
@@ -87,6 +96,8 @@ export interface NetworkFacts {
   readonly strictReversePath: readonly string[];
   /** Whether 127.0.0.0/8 is routed (route_localnet), by some interface at least. */
   readonly routesLoopback: boolean;
+  /** Bridges with ports. */
+  readonly bridges: readonly Bridge[];
   /** Packets that were dropped because the table of connections was full; null: the kernel does not report it. */
   readonly flowDrops: number | null;
 }
@@ -145,6 +156,8 @@ export interface Host {
   readonly networkFacts: () => Promise<NetworkFacts | null>;
   /** Why this machine has no route to an address, such as `ENETUNREACH`; null: it has one. Nothing is sent. */
   readonly routeProblem: (address: IPAddress) => Promise<string | null>;
+  /** The interface of the main table's route to an IPv4 address; null: there is none. */
+  readonly routeInterface: (address: IPAddress) => Promise<string | null>;
   /** Claims the network namespace, or the Windows node, for one proxy; null: this addon gives proxies no name to meet at. Never rejects. */
   readonly claimNetwork: (options: ClaimOptions) => Promise<Claim | null>;
   /** What tools that list processes show in place of Node's own name. */

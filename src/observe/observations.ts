@@ -21,6 +21,7 @@ export interface Observation {
     | 'node-fault' // kernel or programs lack what the mode needs
     | 'route' // no route
     | 'reverse-path' // rp_filter
+    | 'bridge' // packets between pods do not meet netfilter
     | 'route-localnet'
     | 'endpoint' // an endpoint answered none of its last connection attempts
     | 'object' // an object of the cluster is not used

@@ -65,16 +65,31 @@ function unreadNote(why: string): Observation {
   };
 }
 
+const EFFECTS: Readonly<Record<Loss['outcome'], (what: string) => string>> = {
+  drop: (what) => `drop ${what}`,
+  reject: (what) => `reject ${what}`,
+  translate: (what) => `translate ${what} before ours do`,
+  untrack: (what) => `exempt ${what} from tracking, so that ours do not translate`,
+  divert: (what) => `give ${what} to a program on this node (tproxy)`,
+};
+
+const REMEDIES: Readonly<Record<Loss['outcome'], string>> = {
+  drop: 'accept these packets before it, or remove the rule',
+  reject: 'accept these packets before it, or remove the rule',
+  translate: 'the packet goes where that rule sends it; give one of them another address or port, or remove the rule',
+  untrack: 'a node-local DNS cache has such rules for its own addresses; otherwise remove the rule',
+  divert: 'exempt Service addresses from it, or remove the rule',
+};
+
 function observe({ outcome, certain, where, rule, listing }: Loss, what: string): Observation {
-  const verb = outcome === 'drop' ? 'drop' : 'reject';
   const text = rule === null ? '' : `: ${rule}`;
   return {
     kind: 'foreign-rules',
     severity: certain ? 'warning' : 'note',
     text: certain
-      ? `rules of others ${verb} ${what}: ${where}${text}`
-      : `rules of others may ${verb} ${what}, not all of them can be evaluated: ${where}${text}`,
-    remedy: `see ${listing}; accept these packets before it, or remove the rule`,
+      ? `rules of others ${EFFECTS[outcome](what)}: ${where}${text}`
+      : `rules of others may ${EFFECTS[outcome](what)}, not all of them can be evaluated: ${where}${text}`,
+    remedy: `see ${listing}; ${REMEDIES[outcome]}`,
   };
 }
 
@@ -88,6 +103,7 @@ function questionOf(
     family,
     protocol,
     destination,
+    isToNode: own.includes(destination),
     port,
     source: source.address,
     inputInterface: source.interface,

@@ -1,3 +1,4 @@
+import { observeBridges } from '../observe/bridges.js';
 import { observeNode, type Observation } from '../observe/observations.js';
 import { observeProcess } from '../observe/process-observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
@@ -15,14 +16,18 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const { localDetection, nodeName } = settings;
   const tables = families.map(({ table }) => table);
   const served = families.filter(({ table }) => hasFrontend(table)).map(({ family }) => family);
+  const network = await host.networkFacts();
+  const podCIDRs = snapshot.node(nodeName)?.podCIDRs ?? null;
+  const clusterCIDRs = localDetection.type === 'ClusterCIDR' ? localDetection.prefixes : null;
+  const pods = podCIDRs === null || podCIDRs.length === 0 ? (clusterCIDRs ?? []) : podCIDRs;
   const found = observeNode({
     families: served,
-    network: await host.networkFacts(),
+    network,
     flows: host.flowTableSize(),
     nodeName: nodeName === '' ? config.nodeName : nodeName,
     ready: snapshot.ready,
-    podCIDRs: snapshot.node(nodeName)?.podCIDRs ?? null,
-    clusterCIDRs: localDetection.type === 'ClusterCIDR' ? localDetection.prefixes : null,
+    podCIDRs,
+    clusterCIDRs,
     nodePorts: families
       .filter(({ table }) => hasNodePort(table))
       .map(({ family, table }) => ({ family, prefixes: table.node.nodePortPrefixes })),
@@ -36,6 +41,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     ...(await observedProcess(running)),
     ...(await foreignWalls(running, served)),
     ...found,
+    ...(network === null ? [] : observeBridges(network.bridges, served, pods)),
     ...(await routesToServices(host, tables)),
     ...(await routesToEndpoints(host, tables)),
     ...silentEndpoints(running),

@@ -1,5 +1,6 @@
 import { isLoopback, parseAddress, type IPAddress } from '../base/ip.js';
-import type { Host } from '../host/host.js';
+import type { Host, NetworkFacts } from '../host/host.js';
+import { bridgeProblem, bridgeState, carries } from '../observe/bridges.js';
 import { forwardingOf, type Observation } from '../observe/observations.js';
 import type { Explanation } from '../plan/explain.js';
 import { routeTo } from './node-routes.js';
@@ -32,14 +33,58 @@ export async function observedPacket(
       text: `net.ipv4.conf.all.route_localnet is 0: the kernel drops what goes from ${destination} to an endpoint`,
       remedy: 'sysctl -w net.ipv4.conf.all.route_localnet=1, or set localhostNodePorts to false',
     });
-  if (source.interface !== null && facts.strictReversePath.includes(source.interface))
-    found.push({
-      kind: 'reverse-path',
-      severity: 'note',
-      text: `net.ipv4.conf.${source.interface}.rp_filter is 1: packets are dropped whose sender is not reached by ${source.interface}`,
-      remedy: `if the way back is another (ip route get ADDRESS), sysctl -w net.ipv4.conf.${source.interface}.rp_filter=2`,
-    });
+  found.push(...(await reversePathOf(host, facts, explanation)), ...bridgesOf(facts, explanation, endpoints));
   return found;
+}
+
+/** A strict rp_filter drops packets by an interface that does not lead back to their sender (fib_validate_source). IPv6 has none. */
+async function reversePathOf(
+  host: Pick<Host, 'routeInterface'>,
+  { strictReversePath }: NetworkFacts,
+  { family, source }: Explanation,
+): Promise<readonly Observation[]> {
+  const { address, interface: name } = source;
+  if (name === null || family !== 'IPv4' || !strictReversePath.includes(name)) return [];
+  const back = address === null ? null : await host.routeInterface(address);
+  if (back === name) return [];
+  const isCertain = address !== null;
+  const text = isCertain
+    ? `net.ipv4.conf.${name}.rp_filter is 1, and ${back === null ? 'no route leads' : `the route leads by ${back}`} back to ${address}: the kernel drops its packets that come in by ${name}`
+    : `net.ipv4.conf.${name}.rp_filter is 1: packets are dropped whose sender is not reached by ${name}`;
+  return [
+    {
+      kind: 'reverse-path',
+      severity: isCertain ? 'warning' : 'note',
+      text,
+      remedy: `see ip route get ${address ?? 'ADDRESS'}; correct the route, or sysctl -w net.ipv4.conf.${name}.rp_filter=2`,
+    },
+  ];
+}
+
+/** Answers of an endpoint that go straight over the bridge of the sender, past the rules that translate them back. */
+function bridgesOf(
+  { bridges }: NetworkFacts,
+  { family, source, verdict }: Explanation,
+  endpoints: readonly (IPAddress | null)[],
+): readonly Observation[] {
+  const { address } = source;
+  // What is masqueraded is answered to the node.
+  if (address === null || source.kind === 'node' || verdict.type !== 'forward' || verdict.masquerade) return [];
+  return bridges.flatMap((bridge) => {
+    if (bridge.filters[family] === true || !carries(bridge, address)) return [];
+    const beside = verdict.endpoints.filter((endpoint, place) => {
+      const other = endpoints[place] ?? null;
+      return other !== null && other !== address && !verdict.hairpin.includes(endpoint) && carries(bridge, other);
+    });
+    if (beside.length === 0) return [];
+    const which = beside.length === verdict.endpoints.length ? 'the endpoints' : beside.join(', ');
+    return [
+      {
+        ...bridgeProblem(bridge, family),
+        text: `${bridgeState(bridge, family)}: ${address} and ${which} are on bridge ${bridge.name}, so that answers reach the sender untranslated, and it drops them`,
+      },
+    ];
+  });
 }
 
 /** Of `address:port`. */

@@ -42,6 +42,7 @@ const QUESTION: ForeignQuestion = {
   isSentHere: false,
   isSentOn: false,
   destination: address('10.96.0.10'),
+  isToNode: false,
   port: 80,
   masquerade: false,
   endpoints: ['10.244.1.1', '10.244.1.2'].map((each) => ({ address: address(each), port: 80, isOwn: false })),
@@ -111,5 +112,5 @@ t.test('a legacy table raw with too many rules is not listed', async (t) => {
     losses: [{ outcome: 'drop', families: ['IPv4'] }],
     unread: ['legacy iptables table raw has more than 20000 rules, which are not evaluated'],
   });
-  t.same(listed, ['filter,mangle,raw,security', 'filter,mangle,security']);
+  t.same(listed, ['filter,nat,mangle,raw,security', 'filter,nat,mangle,security']);
 });

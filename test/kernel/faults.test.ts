@@ -8,7 +8,7 @@ import type { ProcessStatus } from '../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { inFull, usually } from '../support/extent.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
-import { node, service } from '../support/lab/objects.js';
+import { endpointSlice, node, service } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
@@ -130,13 +130,97 @@ t.test('status, explain and /healthz name faults of a running proxy', async (t) 
 
   await machine.sysctl('net.ipv4.conf.veth-a.rp_filter', '1');
   t.match(
-    await machine.explain('10.96.0.41:80', '--from', '10.244.1.10%veth-a'),
+    await machine.explain('10.96.0.41:80', '--from', 'veth-a'),
     {
       exit: 0,
       seen: [{ kind: 'reverse-path', severity: 'note', text: /veth-a\.rp_filter is 1/, remedy: /rp_filter=2/ }],
     },
     'a note is no warning',
   );
+});
+
+t.test(
+  'explain names a strict rp_filter by which no route leads back to the sender, and packets are lost',
+  async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(['pod-b'], [[8080, 'TCP']]);
+    const objects = dualStack('web', { number: 41, ports: [{ port: 80, targetPort: 8080 }], endpoints: ['pod-b'] });
+    const machine = new Node(lab, await Proxy.start(t, lab, { objects }));
+    const foreign = '10.244.2.99';
+    await lab.addAddress('pod-a', 'eth0', `${foreign}/32`);
+    await machine.sysctl('net.ipv4.conf.veth-a.rp_filter', '1');
+    const ask = (source: string): ReturnType<Node['explain']> =>
+      machine.explain('10.96.0.41:80', '--from', `${source}%veth-a`);
+    const request = async (source: string): Promise<boolean> =>
+      'at' in (await lab.request({ from: 'pod-a', to: '10.96.0.41:80', source, timeoutMs: 1000 }));
+    const text = /veth-a\.rp_filter is 1, and the route leads by eth0 back to 10\.244\.2\.99: the kernel drops/;
+    t.match(await ask(foreign), {
+      exit: 1,
+      seen: [{ kind: 'reverse-path', severity: 'warning', text, remedy: /ip route get 10\.244\.2\.99/ }],
+    });
+    t.equal(await request(foreign), false);
+    t.match(await ask(ADDRESSES['pod-a'].IPv4), { exit: 0, seen: [] });
+    t.equal(await request(ADDRESSES['pod-a'].IPv4), true, 'its own address is reached by its interface');
+    await lab.output('node', ['ip', 'route', 'add', `${foreign}/32`, 'dev', 'veth-a']);
+    t.match(await ask(foreign), { exit: 0, seen: [] });
+    t.equal(await request(foreign), true, 'once the route leads back');
+  },
+);
+
+t.test('a bridge that carries pods past netfilter is named where it loses answers, and packets are lost', async (t) => {
+  const lab = await Lab.start(t);
+  const pods = [
+    ['pod-b', 'veth-b', '10.244.7.11/24', 'fd00:244:7::b/64'],
+    ['pod-c', 'veth-c', '10.244.7.12/24', 'fd00:244:7::c/64'],
+  ] as const;
+  for (const address of ['10.244.7.1/24', 'fd00:244:7::1/64']) await lab.addAddress('node', 'cbr0', address);
+  for (const [pod, link, ...addresses] of pods) {
+    await lab.output('node', ['ip', 'link', 'set', link, 'master', 'cbr0']);
+    for (const address of addresses) await lab.addAddress(pod, 'eth0', address);
+  }
+  // By its first addresses the laboratory sees which objects the node has read.
+  for (const own of ['10.244.1.11/32', 'fd00:244:1::b/128'])
+    await lab.output('node', ['ip', 'route', 'replace', own, 'dev', 'cbr0']);
+  const to = { IPv4: '10.96.0.41:80', IPv6: '[fd00:10:96::41]:80' } as const;
+  const from = { IPv4: '10.244.7.11', IPv6: 'fd00:244:7::b' } as const;
+  await lab.serve('pod-c', '10.244.7.12:8080');
+  await lab.serve('pod-c', '[fd00:244:7::c]:8080');
+  const objects = [
+    service('web', { clusterIPs: ['10.96.0.41', 'fd00:10:96::41'], ports: [{ name: '', port: 80, targetPort: 8080 }] }),
+    ...['10.244.7.12', 'fd00:244:7::c'].map((address) =>
+      endpointSlice('web', [{ address }], [{ name: '', port: 8080 }]),
+    ),
+  ];
+  // What is under /sys/class/net is of the network that sysfs was mounted in.
+  const launcher = ['unshare', '-m', 'sh', '-c', 'mount -t sysfs sysfs /sys && exec "$@"', 'sh'];
+  const machine = new Node(lab, await Proxy.start(t, lab, { objects, launcher }));
+  const answered = async (family: 'IPv4' | 'IPv6'): Promise<boolean> =>
+    'at' in (await lab.request({ from: 'pod-b', to: to[family], source: from[family], timeoutMs: 1000 }));
+  const ask = (family: 'IPv4' | 'IPv6'): ReturnType<Node['explain']> =>
+    machine.explain(to[family], '--from', from[family]);
+  for (const [family, name] of [
+    ['IPv4', 'bridge-nf-call-iptables'],
+    ['IPv6', 'bridge-nf-call-ip6tables'],
+  ] as const) {
+    await machine.sysctl(`net.bridge.${name}`, '1');
+    t.match(await ask(family), { exit: 0, seen: [] });
+    t.equal(await answered(family), true, `${family}, through netfilter`);
+    t.match(await machine.status(), { exit: 0, seen: [] });
+    await machine.sysctl(`net.bridge.${name}`, '0');
+    const seen = { kind: 'bridge', severity: 'warning', remedy: new RegExp(`sysctl -w net\\.bridge\\.${name}=1`) };
+    const text = new RegExp(
+      `net\\.bridge\\.${name} is 0: .* on bridge cbr0, so that answers reach the sender untranslated`,
+    );
+    t.match(await ask(family), { exit: 1, seen: [{ ...seen, text }] });
+    t.equal(await answered(family), false, `${family}, past netfilter`);
+    t.match(await machine.status(), { exit: 1, seen: [{ ...seen, text: /bridge cbr0 carries pods/ }] });
+    t.match(await machine.explain(to[family], '--from', 'node'), { exit: 0, seen: [] }, 'the node is on no port');
+    t.match(await machine.run('selftest'), {
+      status: 1,
+      stdout: /failed +pods on one bridge .* bridge cbr0 carries pods/,
+    });
+    await machine.sysctl(`net.bridge.${name}`, '1');
+  }
 });
 
 t.test('forwarding of a family is reported only if Services have addresses of it', async (t) => {

@@ -1,7 +1,7 @@
 // Rules of others in a packet's way: explain names the rule, and packets do what it says.
 // needs: nft, iptables
 import t from 'tap';
-import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
+import { isForwarded, type ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { usually } from '../support/extent.js';
 import { Lab } from '../support/lab/lab.js';
 import { MODE_VARIABLE } from '../support/lab/mode.js';
@@ -18,7 +18,8 @@ interface Case {
   readonly names: RegExp | null;
   /** Whether that is certain; a note otherwise. */
   readonly severity?: 'warning' | 'note';
-  readonly lost: boolean;
+  /** `elsewhere`: pod-c answers, which is no endpoint. */
+  readonly lost: boolean | 'elsewhere';
 }
 
 const chain = (hook: string, rules: string, policy = 'accept', family = 'inet', type = 'filter'): string =>
@@ -252,6 +253,154 @@ const OBJECTS = dualStack('web', {
 });
 const SENDERS = { 'pod-b': '%veth-b', node: 'node' } as const;
 
+/** Rules that translate the packet, keep it from being tracked, or take it for a program. */
+const dnat = (
+  priority: number,
+  rule = 'ip daddr 10.96.0.41 tcp dport 80 dnat to 10.244.1.12:8080;',
+  family = 'ip',
+): string => chain(`prerouting priority ${priority}`, rule, 'accept', family, 'nat');
+const TO_POD_C = '-p tcp -m tcp --dport 80 -j DNAT --to-destination 10.244.1.12:8080';
+const EFFECTS: readonly Case[] = [
+  {
+    name: 'not tracked',
+    rules: chain('prerouting priority -300', 'ip daddr 10.96.0.41 tcp dport 80 notrack;', 'accept', 'ip'),
+    names:
+      /exempt it from tracking, so that ours do not translate: rule 1 of chain f of table ip wall, at hook prerouting, priority -300/,
+    lost: true,
+  },
+  {
+    name: 'not tracked, IPv6',
+    rules: chain('prerouting priority -300', 'ip6 daddr fd00:10:96::41 notrack;'),
+    to: '[fd00:10:96::41]:80',
+    names: /exempt it from tracking, so that ours do not translate: rule 1 of chain f of table inet wall/,
+    lost: true,
+  },
+  {
+    name: 'too late not to be tracked',
+    rules: chain('prerouting priority -150', 'ip daddr 10.96.0.41 notrack;'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'answers that are not tracked',
+    rules: chain('prerouting priority -300', 'ip saddr 10.244.1.10 tcp sport 8080 notrack;', 'accept', 'ip'),
+    names: /exempt its answers from tracking, .*: rule 1 of chain f of table ip wall/,
+    lost: true,
+  },
+  {
+    name: 'of the node, not tracked',
+    rules: chain('output priority -300', 'ip daddr 10.96.0.41 tcp dport 80 notrack;', 'accept', 'ip'),
+    from: 'node',
+    names: /exempt it from tracking, so that ours do not translate: rule 1 of chain f of table ip wall, at hook output/,
+    lost: true,
+  },
+  {
+    name: 'translated before ours',
+    rules: dnat(-110),
+    names: /translate it before ours do: rule 1 of chain f of table ip wall, at hook prerouting, priority -110/,
+    lost: 'elsewhere',
+  },
+  {
+    name: 'translated before ours, IPv6',
+    rules: dnat(-110, 'ip6 daddr fd00:10:96::41 tcp dport 80 dnat to [fd00:244:1::c]:8080;', 'ip6'),
+    to: '[fd00:10:96::41]:80',
+    names: /translate it before ours do: rule 1 of chain f of table ip6 wall/,
+    lost: 'elsewhere',
+  },
+  {
+    name: 'of the node, translated before ours',
+    rules: dnat(-110).replace('prerouting', 'output'),
+    from: 'node',
+    names: /translate it before ours do: rule 1 of chain f of table ip wall, at hook output/,
+    lost: 'elsewhere',
+  },
+  { name: 'translated after ours', rules: dnat(-90), names: null, lost: false },
+  {
+    name: 'translated at our priority by a chain that was made after ours',
+    rules: dnat(-100),
+    names: /translate it before ours do: rule 1 of chain f of table ip wall, at hook prerouting, priority -100/,
+    lost: 'elsewhere',
+  },
+  {
+    name: 'redirected to a port of the node',
+    rules: dnat(-110, 'ip daddr 10.96.0.41 tcp dport 80 redirect to :8099;'),
+    names: /translate it before ours do: rule 1 of chain f of table ip wall/,
+    lost: true,
+  },
+  {
+    name: 'translated if it is to the node itself',
+    rules: dnat(-110, 'fib daddr type local tcp dport 80 dnat to 10.244.1.12:8080;'),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'iptables-nft: not tracked',
+    rules: iptables('iptables-nft', '-t raw -A PREROUTING -d 10.96.0.41/32 -p tcp -m tcp --dport 80 -j NOTRACK'),
+    names: /exempt it from tracking, so that ours do not translate: rule [12] of chain PREROUTING of table ip raw/,
+    lost: true,
+  },
+  {
+    name: 'iptables-nft: a host port of another port',
+    rules: iptables(
+      'iptables-nft',
+      '-t nat -N CNI-DN',
+      `-t nat -A CNI-DN ${TO_POD_C}`,
+      '-t nat -A PREROUTING -p tcp -m multiport --dports 81,82 -j CNI-DN',
+      '-t nat -A PREROUTING -m addrtype --dst-type LOCAL -j CNI-DN',
+    ),
+    names: null,
+    lost: false,
+  },
+  {
+    name: 'iptables-nft: translated in a chain',
+    rules: iptables(
+      'iptables-nft',
+      '-t nat -N CNI-DN',
+      `-t nat -A CNI-DN ${TO_POD_C}`,
+      '-t nat -A PREROUTING -p tcp -m multiport --dports 79:80,443 -j CNI-DN',
+    ),
+    names: /translate it before ours do: rule 1 of chain CNI-DN of table ip nat/,
+    lost: 'elsewhere',
+  },
+  {
+    name: 'iptables-legacy: not tracked',
+    rules: iptables(
+      'iptables-legacy',
+      '-t raw -A PREROUTING -d 10.96.0.41/32 -p tcp -m tcp --dport 80 -j CT --notrack',
+    ),
+    names:
+      /exempt it from tracking, so that ours do not translate: rule 1 of chain PREROUTING of legacy iptables table raw/,
+    lost: true,
+  },
+  {
+    name: 'iptables-nft: given to a program',
+    rules: iptables(
+      'iptables-nft',
+      '-t mangle -A PREROUTING -d 10.96.0.41/32 -p tcp -m tcp --dport 80 -j TPROXY --on-port 8099 --tproxy-mark 0x1/0x1',
+    ),
+    names: /give it to a program on this node \(tproxy\): rule 1 of chain PREROUTING of table ip mangle/,
+    lost: true,
+  },
+];
+/** In the table that mode iptables has its rules in, the order of rules decides. */
+const SHARED: readonly Case[] = [
+  {
+    name: 'translated before the jump to ours',
+    rules: iptables('iptables-nft', `-t nat -I PREROUTING -d 10.96.0.41/32 ${TO_POD_C}`),
+    names: /translate it before ours do: rule 1 of chain PREROUTING of table ip nat/,
+    lost: 'elsewhere',
+  },
+  {
+    name: 'translated after the jump to ours',
+    rules: iptables('iptables-nft', `-t nat -A PREROUTING -d 10.96.0.41/32 ${TO_POD_C}`),
+    names: null,
+    lost: false,
+  },
+  ...EFFECTS.filter(({ name }) =>
+    ['not tracked', 'translated before ours', 'iptables-nft: not tracked'].includes(name),
+  ),
+];
+
 const ACCEPTED: Case = {
   name: 'answers behind the chain of ours that accepts them',
   rules: iptables('iptables-nft', '-A FORWARD -s 10.244.1.10/32 -j DROP'),
@@ -349,13 +498,13 @@ const IPVS: readonly Case[] = [
 
 for (const [mode, cases] of [
   ['ipvs-legacy', IPVS],
-  ['nftables', [...NFT, ...IPTABLES]],
-  ['iptables-nft', [...NFT.slice(0, 1), ACCEPTED, ...usually(OF_NFT.slice(0, 1), OF_NFT)]],
+  ['nftables', [...NFT, ...IPTABLES, ...EFFECTS]],
+  ['iptables-nft', [...NFT.slice(0, 1), ...SHARED, ACCEPTED, ...usually(OF_NFT.slice(0, 1), OF_NFT)]],
 ] as const) {
   if ((process.env[MODE_VARIABLE] === 'ipvs-legacy') !== (mode === 'ipvs-legacy')) continue;
   t.test(`foreign rules that drop Service traffic are named in mode ${mode}`, async (t) => {
     const lab = await Lab.start(t);
-    await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
+    await lab.serveAll(['pod-a', 'pod-c'], [[8080, 'TCP']]);
     const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode });
     for (const each of cases)
       await t.test(each.name, async (t) => {
@@ -368,8 +517,11 @@ for (const [mode, cases] of [
         if (names === null) t.same(found, []);
         else t.match(found, [{ severity, text: names, remedy: /^see (?:nft -a list chain|iptables-legacy) / }]);
         t.equal(found.length, names === null ? 0 : 1);
+        const isClear = names === null || severity === 'note';
+        t.equal(isForwarded(explained), isClear, 'what is certain is in the way: the exit status');
         const answer = await lab.request({ from, to, timeoutMs: 1000 });
-        t.equal(!('at' in answer), lost, 'packets');
+        const by = 'at' in answer ? answer.name : null;
+        t.equal(by, lost === 'elsewhere' ? 'pod-c' : lost ? null : 'pod-a', 'packets');
         await remove(lab, rules);
         t.match(await lab.request({ from, to }), { at: /./ }, 'packets, without the rules');
       });

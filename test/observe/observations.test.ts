@@ -1,7 +1,9 @@
 // What is observed of the node, from facts: those that a test cannot make in a namespace as well. test/kernel/faults makes the others.
 import t from 'tap';
 import { parseAddress, parsePrefix } from '../../src/base/ip.js';
-import { networkFacts } from '../../src/host/linux/network-facts.js';
+import { networkFacts, routeInterface } from '../../src/host/linux/network-facts.js';
+import type { Bridge } from '../../src/host/host.js';
+import { observeBridges } from '../../src/observe/bridges.js';
 import { observeNode, printObservation, type NodeFacts } from '../../src/observe/observations.js';
 
 const prefix = (text: string) => parsePrefix(text)!;
@@ -12,6 +14,7 @@ const WELL: NodeFacts = {
     notForwarding: { IPv4: [], IPv6: [] },
     strictReversePath: [],
     routesLoopback: true,
+    bridges: [],
     flowDrops: 0,
   },
   flows: { entries: 10, limit: 100 },
@@ -101,11 +104,83 @@ t.test('facts are read from /proc, and missing ones are unknown', (t) => {
     notForwarding: { IPv4: ['eth0'], IPv6: [] },
     strictReversePath: [],
     routesLoopback: false,
+    bridges: [],
     flowDrops: 17,
   });
   t.same(networkFacts((path) => (path.endsWith('eth0/rp_filter') ? '1' : read('none')), ['eth0']).strictReversePath, [
     'eth0',
   ]);
   t.same(printObservation({ kind: 'node', severity: 'note', text: 'a', remedy: 'b' }), ['note: a', '  remedy: b']);
+  t.end();
+});
+
+t.test('a bridge that carries pods past netfilter is named, with the family and the remedy', (t) => {
+  const bridge = (IPv4: boolean | null, IPv6: boolean | null): Bridge => ({
+    name: 'cni0',
+    prefixes: ['10.244.1.0/24', 'fd00:244:1::/64'].map(prefix),
+    filters: { IPv4, IPv6 },
+  });
+  const texts = (bridges: readonly Bridge[], pods: string): readonly string[] =>
+    observeBridges(bridges, ['IPv4', 'IPv6'], [prefix(pods)]).flatMap(printObservation);
+  t.same(texts([bridge(true, true)], '10.244.1.0/24'), []);
+  t.same(texts([bridge(false, false)], '10.99.1.0/24'), [], 'it carries no pods');
+  t.match(texts([bridge(false, false)], '10.244.0.0/16'), [
+    /^warning: net\.bridge\.bridge-nf-call-iptables is 0, and bridge cni0 carries pods/,
+    /remedy: sysctl -w net\.bridge\.bridge-nf-call-iptables=1/,
+  ]);
+  t.match(texts([bridge(true, null)], 'fd00:244:1::/64'), [
+    /net\.bridge\.bridge-nf-call-ip6tables is missing \(no module br_netfilter\)/,
+    /remedy: modprobe br_netfilter, and sysctl -w net\.bridge\.bridge-nf-call-ip6tables=1/,
+  ]);
+  t.end();
+});
+
+t.test('bridges have ports, and their own switch beside that of the machine', (t) => {
+  const files: Readonly<Record<string, string>> = {
+    '/proc/sys/net/bridge/bridge-nf-call-iptables': '0',
+    '/proc/sys/net/bridge/bridge-nf-call-ip6tables': '0',
+    '/sys/class/net/cni0/bridge/nf_call_ip6tables': '1',
+  };
+  const read = (path: string): string => {
+    const text = files[path];
+    if (text === undefined) throw new Error('ENOENT');
+    return text;
+  };
+  const list = (path: string): readonly string[] => {
+    if (path === '/sys/class/net/cni0/brif') return ['veth1'];
+    if (path === '/sys/class/net/empty/brif') return [];
+    throw new Error('ENOENT');
+  };
+  t.match(networkFacts(read, ['eth0', 'empty', 'cni0'], list).bridges, [
+    { name: 'cni0', filters: { IPv4: false, IPv6: true } },
+  ]);
+  t.match(networkFacts(() => read('none'), ['cni0'], list).bridges, [{ filters: { IPv4: null, IPv6: null } }]);
+  t.end();
+});
+
+t.test('the route to an address is the one of the longest prefix, then of the smallest metric', (t) => {
+  const row = (name: string, to: string, mask: string, metric: number, flags = '0001'): string =>
+    [name, to, '00000000', flags, 0, 0, metric, mask, 0, 0, 0].join('\t');
+  const table = [
+    'Iface\tDestination\tGateway',
+    row('eth0', '00000000', '00000000', 100),
+    row('eth1', '0000F40A', '0000FFFF', 0),
+    row('veth2', '0A01F40A', 'FFFFFFFF', 5),
+    row('veth1', '0A01F40A', 'FFFFFFFF', 1),
+    row('gone', '0B01F40A', 'FFFFFFFF', 1, '0000'),
+    row('*', '0C01F40A', 'FFFFFFFF', 1, '0201'),
+  ].join('\n');
+  const via = (address: string): string | null => routeInterface(parseAddress(address)!, () => table);
+  t.same(['8.8.8.8', '10.244.9.9', '10.244.1.10', '10.244.1.11', '10.244.1.12'].map(via), [
+    'eth0',
+    'eth1',
+    'veth1',
+    'eth1',
+    null,
+  ]);
+  t.equal(
+    routeInterface(parseAddress('10.0.0.1')!, () => 'Iface'),
+    null,
+  );
   t.end();
 });

@@ -1,5 +1,5 @@
 import { parsePrefix, prefixContains } from '../../base/ip.js';
-import { PASSING_TARGETS } from './nft-rules.js';
+import { EFFECTS, PASSING_TARGETS } from './nft-rules.js';
 import { NO_MATCH, type HookedPacket, type Judged, type Match, type Verdict } from './packet.js';
 
 /** Takes one option and its value: whether the packet matches it. Absent: unknown. */
@@ -13,6 +13,7 @@ const OPTIONS: Readonly<Record<string, (value: string, packet: HookedPacket) => 
   '--sports': (value, { sourcePort }) => inPorts(value, sourcePort),
   '--dport': (value, { port }) => inPorts(value, port),
   '--dports': (value, { port }) => inPorts(value, port),
+  '--dst-type': (value, { isToNode }) => (value === 'LOCAL' ? isToNode : null),
   '--ctstate': (value, packet) => inStates(value, packet),
   '--state': (value, packet) => inStates(value, packet),
 };
@@ -29,7 +30,7 @@ export function judgeIptablesRule(rule: string, packet: HookedPacket): Judged {
     if (isInverted) place++;
     const option = words[place] ?? '';
     if (option === '-j' || option === '-g')
-      return { match: isSure ? true : null, verdict: verdictOf(option, words[place + 1] ?? '') };
+      return { match: isSure ? true : null, verdict: verdictOf(option, words.slice(place + 1)) };
     if (TAKE_NOTHING.includes(option)) continue;
     const value = words[++place] ?? '';
     if (NEUTRAL.includes(option)) continue;
@@ -40,16 +41,17 @@ export function judgeIptablesRule(rule: string, packet: HookedPacket): Judged {
   return { match: isSure ? true : null, verdict: { type: 'continue' } };
 }
 
-function verdictOf(option: '-j' | '-g', target: string): Verdict {
+function verdictOf(option: '-j' | '-g', [target = '', ...options]: readonly string[]): Verdict {
   if (option === '-g') return { type: 'goto', chain: target };
   if (target === 'ACCEPT') return { type: 'accept' };
   if (target === 'DROP') return { type: 'drop' };
   if (target === 'REJECT') return { type: 'reject' };
   if (target === 'RETURN') return { type: 'return' };
+  if (target === 'NOTRACK' || (target === 'CT' && options.includes('--notrack'))) return { type: 'untrack' };
+  const effect = EFFECTS[target];
+  if (effect !== undefined) return { type: effect };
   if (PASSING_TARGETS.has(target)) return { type: 'continue' };
-  return /^(?:NFQUEUE|QUEUE|TPROXY|SYNPROXY|STEAL)$/.test(target)
-    ? { type: 'unknown' }
-    : { type: 'jump', chain: target };
+  return /^(?:NFQUEUE|QUEUE|SYNPROXY|STEAL)$/.test(target) ? { type: 'unknown' } : { type: 'jump', chain: target };
 }
 
 /** Words of a line, of which some are quoted. */
@@ -75,7 +77,8 @@ function inPorts(value: string, port: number | null): Match {
   });
 }
 
-function inStates(value: string, { isTranslated, isAnswer }: HookedPacket): Match {
+function inStates(value: string, { isTracked, isTranslated, isAnswer }: HookedPacket): Match {
   const states = value.split(',');
+  if (!isTracked) return states.includes('INVALID');
   return states.includes(isAnswer ? 'ESTABLISHED' : 'NEW') || (isTranslated && states.includes('DNAT'));
 }

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { FAMILIES, type Family, type IPAddress } from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { ForeignBase, ForeignLoss, Hook, HookedPacket } from './packet.js';
-import { readForeign, type ForeignReading } from './read.js';
+import { leadsToOurs, readForeign, type ForeignReading } from './read.js';
 import { lossAt } from './walk.js';
 
 /** A packet to a Service that our rules forward. */
@@ -16,6 +16,8 @@ export interface ForeignQuestion {
   /** Whether the node has the Service's address: ipvs then sends the packet on. */
   readonly isSentOn: boolean;
   readonly destination: IPAddress;
+  /** Whether the destination is an address of this node. */
+  readonly isToNode: boolean;
   readonly port: number;
   readonly masquerade: boolean;
   readonly endpoints: readonly {
@@ -53,6 +55,8 @@ type Loss = ForeignLosses['losses'][number];
 type Endpoint = ForeignQuestion['endpoints'][number];
 type Found = 'nothing' | 'possible' | 'certain';
 
+/** Where packets are given to conntrack: NF_IP_PRI_CONNTRACK. */
+const TRACKING = -200;
 /** Where destinations are translated: NF_IP_PRI_NAT_DST, and after it where sources are. */
 const TRANSLATION = -100;
 const SOURCE_TRANSLATION = 100;
@@ -73,7 +77,7 @@ export async function lossesOf(addon: ForeignReading, question: ForeignQuestion)
       await turn();
       const isHere = isOn(base, packet);
       if (isHere === false) continue;
-      const seen = lossAt(base, packet);
+      const seen = withOrder(lossAt(base, packet), question);
       const loss = seen === null || seen === 'endless' || isHere === true ? seen : { ...seen, certain: false };
       if (loss === null || (certainOnly && loss !== 'endless' && !loss.certain)) continue;
       if (loss === 'endless') {
@@ -105,7 +109,15 @@ export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses>
   const all = read.flatMap(({ family, bases }) => {
     const nothing = { protocol: null, source: null, destination: null, sourcePort: null, port: null };
     const interfaces = { inputInterface: null, outputInterface: null };
-    const packet = { family, ...nothing, ...interfaces, isTracked: true, isTranslated: true, isAnswer: false };
+    const packet = {
+      family,
+      ...nothing,
+      ...interfaces,
+      isTracked: true,
+      isTranslated: true,
+      isAnswer: false,
+      isToNode: null,
+    };
     return bases
       .filter(({ hook }) => hook === 'forward')
       .flatMap((base) => {
@@ -121,6 +133,15 @@ export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses>
     once.set(loss.where, { ...loss, families });
   }
   return { losses: [...once.values()], unread: [] };
+}
+
+/** What others do counts if they do it before ours. ipvs forwards untracked packets, too. */
+function withOrder(seen: ReturnType<typeof lossAt>, { isSentOn }: ForeignQuestion): ReturnType<typeof lossAt> {
+  if (seen === null || seen === 'endless') return seen;
+  const { outcome, base } = seen;
+  if (isSentOn) return outcome === 'untrack' ? null : seen;
+  if (!base.isNat || base.priority < TRANSLATION || leadsToOurs(base)) return seen;
+  return { ...seen, certain: seen.certain && base.isFirst === true };
 }
 
 function placeOf({ base, where }: ForeignLoss): string {
@@ -146,11 +167,13 @@ function met(
 ): readonly (readonly [ForeignBase, HookedPacket])[] {
   const { isSentHere, isSentOn } = question;
   const packets =
-    of === 'answer'
-      ? meetsAnswers(base.hook, isSentHere, endpoint.isOwn)
-        ? [answerAt(base, question, endpoint)]
-        : []
-      : destinations(base, question, endpoint.isOwn).map((to) => packetAt(base, question, endpoint, to));
+    base.isNat && (of === 'answer' || (!isSentOn && base.priority > TRANSLATION))
+      ? []
+      : of === 'answer'
+        ? meetsAnswers(base.hook, isSentHere, endpoint.isOwn)
+          ? [answerAt(base, question, endpoint)]
+          : []
+        : destinations(base, question, endpoint.isOwn).map((to) => packetAt(base, question, endpoint, to));
   return packets.map((packet) => [base, { ...packet, isTranslated: packet.isTranslated && !isSentOn }]);
 }
 
@@ -204,9 +227,10 @@ function packetAt(
     port: isTranslated ? endpoint.port : question.port,
     inputInterface: hook === 'output' || hook === 'postrouting' || hook === 'egress' ? null : question.inputInterface,
     outputInterface: null,
-    isTracked: hook !== 'ingress',
+    isTracked: isTracked(hook, priority),
     isTranslated,
     isAnswer: false,
+    isToNode: isTranslated ? endpoint.isOwn : question.isToNode,
   };
 }
 
@@ -225,10 +249,16 @@ function answerAt(base: ForeignBase, question: ForeignQuestion, endpoint: Endpoi
     port: null,
     inputInterface: null,
     outputInterface: hook === 'forward' || hook === 'postrouting' || hook === 'egress' ? question.inputInterface : null,
-    isTracked: hook !== 'ingress',
+    isTracked: isTracked(hook, priority),
     isTranslated: true,
     isAnswer: true,
+    isToNode: null,
   };
+}
+
+/** Whether conntrack has seen the packet. */
+function isTracked(hook: Hook, priority: number): boolean {
+  return hook !== 'ingress' && !((hook === 'prerouting' || hook === 'output') && priority < TRACKING);
 }
 
 /** Whether the source of an answer is the Service's address again, as rules do last and ipvs where it meets the answer. */

@@ -15,7 +15,10 @@ const CT_SEEN_REPLY = 2;
 const CT_DST_NAT = 32;
 
 /** Expressions that do not affect whether a rule matches a packet. */
-const NEUTRAL = new Set(['counter', 'log', 'notrack', 'objref', 'last', 'connlimit-note']);
+const NEUTRAL = new Set(['counter', 'log', 'objref', 'last', 'connlimit-note']);
+
+const RTN_UNICAST = 1;
+const RTN_LOCAL = 2;
 
 const REGISTERS = 64;
 
@@ -82,6 +85,16 @@ class Machine {
         return;
       case 'reject':
         this.verdict = { type: 'reject' };
+        return;
+      case 'nat':
+        // A translated source is not in the way.
+        this.verdict = { type: field('type') === 'dnat' ? 'translate' : 'accept' };
+        return;
+      case 'masq':
+        this.verdict = { type: 'accept' };
+        return;
+      case 'fib':
+        this.put(number('dreg'), 4, this.fib(field('flags'), field('result')));
         return;
       default:
         if (name.startsWith('unknown(')) this.unknown(name.slice('unknown('.length, -1), words[0] ?? '');
@@ -151,6 +164,13 @@ class Machine {
     }
   }
 
+  /** Types of addresses as in rtnetlink.h; of those of others it is enough that they are not local. */
+  private fib(flags: string | null, result: string | null): ArrayLike<number> | null {
+    const { isToNode } = this.packet;
+    if (flags !== 'daddr' || result !== 'type' || isToNode === null) return null;
+    return hostNumber(isToNode ? RTN_LOCAL : RTN_UNICAST);
+  }
+
   private ct(key: string): ArrayLike<number> | null {
     const { isTracked, isTranslated, isAnswer } = this.packet;
     if (!isTracked) return key === 'state' ? hostNumber(CT_INVALID) : null;
@@ -196,11 +216,16 @@ class Machine {
     const attributes = name === 'match' || name === 'target' ? readAttributes(bytesOf(content)) : null;
     const extension = attributes === null ? '' : textOf(attributes.get(1));
     if (name === 'match' && extension === 'comment') return;
-    if (name === 'match' && extension === 'conntrack') {
-      this.note(conntrackState(attributes?.get(2), attributes?.get(3), this.packet));
+    const read = name === 'match' ? MATCHES[extension] : undefined;
+    if (read !== undefined) {
+      this.note(read(attributes?.get(2), attributes?.get(3), this.packet));
       return;
     }
-    if (name === 'target' && extension === 'REJECT') this.verdict = { type: 'reject' };
+    const effect = name === 'target' ? EFFECTS[extension] : RULE_EFFECTS[name];
+    if (effect !== undefined) this.verdict = { type: effect };
+    else if (extension === 'CT' && ((attributes?.get(3)?.[isLittle ? 0 : 1] ?? 0) & CT_NOTRACK) !== 0)
+      this.verdict = { type: 'untrack' };
+    else if (name === 'target' && extension === 'REJECT') this.verdict = { type: 'reject' };
     else if (name === 'target' && PASSING_TARGETS.has(extension)) return;
     else if (name === 'target' || VERDICTS.has(name)) this.verdict = { type: 'unknown' };
     else if (!NEUTRAL.has(name)) this.isSure = false;
@@ -219,8 +244,20 @@ export function refuses(rule: string): boolean {
 export const PASSING_TARGETS: ReadonlySet<string> = new Set([
   ...['LOG', 'NFLOG', 'MARK', 'CONNMARK', 'TCPMSS', 'CT', 'CLASSIFY', 'DSCP', 'TOS', 'TTL', 'HL', 'CHECKSUM', 'SET'],
 ]);
+/** Targets of iptables that keep a packet from its endpoint. */
+export const EFFECTS: Readonly<Record<string, 'translate' | 'untrack' | 'divert'>> = {
+  DNAT: 'translate',
+  REDIRECT: 'translate',
+  NETMAP: 'translate',
+  NOTRACK: 'untrack',
+  TPROXY: 'divert',
+};
+/** The same of nf_tables. */
+const RULE_EFFECTS: typeof EFFECTS = { redir: 'translate', notrack: 'untrack', tproxy: 'divert' };
+/** XT_CT_NOTRACK of xt_CT.h. */
+const CT_NOTRACK = 1;
 /** Expressions of nf_tables that end a packet's way in a chain. */
-const VERDICTS = new Set(['queue', 'tproxy', 'synproxy', 'fwd', 'redir']);
+const VERDICTS = new Set(['queue', 'synproxy', 'fwd']);
 
 function bytesOf(text: string | null): Uint8Array {
   return Uint8Array.from(Buffer.from((text ?? '').replace(/^0x/, ''), 'hex'));
@@ -294,6 +331,7 @@ function textOf(bytes: Uint8Array | undefined): string {
 /** Places in xt_conntrack_mtinfo3 (xt_conntrack.h): flags of what is matched, what is inverted, states. */
 const [MATCH_FLAGS, INVERT_FLAGS, STATE_MASK] = [146, 148, 150] as const;
 const BY_STATE = 1;
+const XT_INVALID = 1;
 const XT_ESTABLISHED = 2;
 const XT_NEW = 8;
 const XT_DNAT = 128;
@@ -301,13 +339,56 @@ const XT_DNAT = 128;
 function conntrackState(
   revision: Uint8Array | undefined,
   info: Uint8Array | undefined,
-  { isTranslated, isAnswer }: HookedPacket,
+  { isTracked, isTranslated, isAnswer }: HookedPacket,
 ): boolean | null {
   if (revision?.at(-1) !== 3 || info === undefined || info.length < STATE_MASK + 2) return null;
   const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
   const word = (at: number): number => view.getUint16(at, isLittle);
   if (word(MATCH_FLAGS) !== BY_STATE) return null;
-  const states = (isAnswer ? XT_ESTABLISHED : XT_NEW) | (isTranslated ? XT_DNAT : 0);
+  const ofTracked = (isAnswer ? XT_ESTABLISHED : XT_NEW) | (isTranslated ? XT_DNAT : 0);
+  const states = isTracked ? ofTracked : XT_INVALID;
   const isIn = (word(STATE_MASK) & states) !== 0;
   return isIn !== ((word(INVERT_FLAGS) & BY_STATE) !== 0);
 }
+
+/** xt_addrtype_info_v1: types of source and destination as bits, and flags. */
+function addressType(
+  revision: Uint8Array | undefined,
+  info: Uint8Array | undefined,
+  { isToNode }: HookedPacket,
+): boolean | null {
+  if (revision?.at(-1) !== 1 || info === undefined || info.length < 8 || isToNode === null) return null;
+  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
+  const flags = view.getUint32(4, isLittle);
+  if (view.getUint16(0, isLittle) !== 0 || view.getUint16(2, isLittle) !== 1 << RTN_LOCAL) return null;
+  return flags === 0 ? isToNode : flags === INVERT_DESTINATION ? !isToNode : null;
+}
+
+const INVERT_DESTINATION = 2;
+
+/** xt_multiport_v1: which ports, how many, the ports, whether each begins a range, and whether it is inverted. */
+function multiport(
+  revision: Uint8Array | undefined,
+  info: Uint8Array | undefined,
+  { port }: HookedPacket,
+): boolean | null {
+  if (revision?.at(-1) !== 1 || info === undefined || info.length < 48 || port === null) return null;
+  if (info[0] !== OF_DESTINATION) return null;
+  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
+  const ports = Array.from({ length: Math.min(info[1] ?? 0, 15) }, (_, place) =>
+    view.getUint16(2 + 2 * place, isLittle),
+  );
+  const isIn = ports.some((first, place) => {
+    if (info[32 + place - 1] === 1 && place > 0) return false;
+    const last = info[32 + place] === 1 ? (ports[place + 1] ?? first) : first;
+    return port >= first && port <= last;
+  });
+  return isIn !== (info[47] === 1);
+}
+
+const OF_DESTINATION = 1;
+
+type ReadMatch = typeof conntrackState;
+
+/** Matches of iptables by name. */
+const MATCHES: Readonly<Record<string, ReadMatch>> = { conntrack: conntrackState, addrtype: addressType, multiport };

@@ -16,6 +16,8 @@ export interface HookedPacket {
   /** Whether the connection's destination has been translated. */
   readonly isTranslated: boolean;
   readonly isAnswer: boolean;
+  /** Whether its destination is an address of this node. */
+  readonly isToNode: boolean | null;
 }
 
 /** Whether a rule matches a packet; null: unknown. */
@@ -24,6 +26,8 @@ export type Match = boolean | null;
 export type Verdict =
   | { readonly type: 'accept' | 'drop' | 'reject' | 'return' | 'continue' }
   | { readonly type: 'jump' | 'goto'; readonly chain: string }
+  /** Its destination is translated; it is not tracked, and so never translated; it is given to a local program (tproxy). */
+  | { readonly type: 'translate' | 'untrack' | 'divert' }
   /** The packet's fate is unknown. */
   | { readonly type: 'unknown' };
 
@@ -59,6 +63,10 @@ export interface ForeignBase {
   readonly chain: string;
   readonly hook: Hook;
   readonly priority: number;
+  /** Whether it translates addresses, of the first packet of a connection alone. */
+  readonly isNat: boolean;
+  /** Whether the kernel calls it before our chain of the same hook and priority; null: unknown. */
+  readonly isFirst: boolean | null;
   /** The interfaces of `ingress` and `egress`; with a `*` at the end all whose names begin so. */
   readonly devices: readonly string[];
   readonly policy: 'accept' | 'drop';
@@ -66,10 +74,10 @@ export interface ForeignBase {
   readonly listing: string;
 }
 
-/** The loss of a packet in a base chain of others. */
+/** A packet that does not come to its endpoint because of a base chain of others. */
 export interface ForeignLoss {
   readonly base: ForeignBase;
-  readonly outcome: 'drop' | 'reject';
+  readonly outcome: 'drop' | 'reject' | 'translate' | 'untrack' | 'divert';
   /** False: it may, but not all of the rules before it, or of it, can be evaluated. */
   readonly certain: boolean;
   /** `rule 3 of chain f`, or `its policy`. */

@@ -17,7 +17,7 @@ const MOST_SETS = 64;
 /** The table of mode nftables, independent of the mode in force. */
 const OUR_TABLE = 'kube-proxy';
 const OURS: readonly string[] = [ATTEMPTS_TABLE, 'kube-proxy-trial'];
-const HOOK = /^type (filter|route) hook ([a-z]+)(?: devices (\S+))? priority (-?\d+) policy (\w+)$/;
+const HOOK = /^type (filter|route|nat) hook ([a-z]+)(?: devices (\S+))? priority (-?\d+) policy (\w+)$/;
 
 function isOurs(table: string): boolean {
   return OURS.includes(table) || table.startsWith(TRACE_TABLE);
@@ -51,8 +51,10 @@ export async function readForeign(addon: ForeignReading, family: Family): Promis
 
 async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
   const other = family === 'IPv4' ? 'ip6' : 'ip';
-  const found = (await addon.nftBaseChains(OUR_TABLE)).filter(
-    (each) => each.family !== other && !isOurs(each.table) && hookOf(each) !== undefined,
+  // No table is called so: the place of ours among them is wanted.
+  const all = await addon.nftBaseChains('-');
+  const found = all.filter(
+    (each) => each.family !== other && each.table !== OUR_TABLE && !isOurs(each.table) && hookOf(each) !== undefined,
   );
   const byTable = new Map<string, NftBaseChain[]>();
   for (const each of found) {
@@ -66,11 +68,21 @@ async function readNft(addon: Nft, family: Family): Promise<ForeignRules> {
       const table = first === undefined ? null : await readTable(addon, first);
       if (table === null) return [];
       if (typeof table === 'string') unread.push(table);
-      else return chains.flatMap((chain) => nftBase(table, chain));
+      else return chains.flatMap((chain) => nftBase(table, chain, all.indexOf(chain)));
       return [];
     }),
   );
-  return { bases: bases.flat(), unread };
+  const placed = bases.flat();
+  // The kernel lists tables as they were made, and calls the chain that was made last first (nf_hook_entries_grow).
+  const own = (wanted: Hook): number => {
+    const ofMode = all.findIndex((each) => each.table === OUR_TABLE && each.family !== other && isNatAt(each, wanted));
+    return ofMode < 0
+      ? (placed.find(({ base }) => base.isNat && base.hook === wanted && leadsToOurs(base))?.place ?? -1)
+      : ofMode;
+  };
+  const withOrder = ({ base, place }: PlacedBase): ForeignBase =>
+    base.isNat && own(base.hook) >= 0 ? { ...base, isFirst: place > own(base.hook) } : base;
+  return { bases: placed.map(withOrder), unread };
 }
 
 /** Null: it is gone, or sleeps; a text: why it is not read. */
@@ -98,19 +110,53 @@ function hookOf({ hook }: NftBaseChain): Hook | undefined {
   return HOOKS.find((each) => each === HOOK.exec(hook)?.[2]);
 }
 
-function nftBase(table: ForeignTable, each: NftBaseChain): readonly ForeignBase[] {
+/** With its place among all base chains that are listed. */
+interface PlacedBase {
+  readonly base: ForeignBase;
+  readonly place: number;
+}
+
+function isNatAt({ hook }: NftBaseChain, wanted: Hook): boolean {
+  return hook.startsWith(`type nat hook ${wanted} priority -100 `);
+}
+
+/** Whether the rules of a mode are in the chain itself, so that the order is known. */
+export function leadsToOurs({ table, chain }: ForeignBase): boolean {
+  return table.chains.get(chain)?.rules.some((rule) => rule.includes('KUBE-SERVICES')) === true;
+}
+
+function nftBase(table: ForeignTable, each: NftBaseChain, place: number): readonly PlacedBase[] {
   const { family, table: name, chain } = each;
   const hook = hookOf(each);
-  const [, , , devices, priority, policy] = HOOK.exec(each.hook) ?? [];
-  if (hook === undefined) return [];
-  const base = { table, chain, hook, priority: Number(priority), devices: devices?.split(':') ?? [] };
+  const [, type, , devices, priority, policy] = HOOK.exec(each.hook) ?? [];
+  const isNat = type === 'nat';
+  // Sources that others translate are not in the way.
+  if (hook === undefined || (isNat && hook !== 'prerouting' && hook !== 'output')) return [];
+  const base = {
+    table,
+    chain,
+    hook,
+    priority: Number(priority),
+    devices: devices?.split(':') ?? [],
+    isNat,
+    isFirst: null,
+  };
   return [
-    { ...base, policy: policy === 'drop' ? 'drop' : 'accept', listing: `nft -a list chain ${family} ${name} ${chain}` },
+    {
+      place,
+      base: {
+        ...base,
+        policy: policy === 'drop' ? 'drop' : 'accept',
+        listing: `nft -a list chain ${family} ${name} ${chain}`,
+      },
+    },
   ];
 }
 
 /** Where legacy iptables calls its chains (ip_tables.h), which are not among those of nf_tables. */
-const PRIORITIES = { filter: 0, mangle: -150, raw: -300, security: 50 } as const;
+const PRIORITIES = { filter: 0, nat: -100, mangle: -150, raw: -300, security: 50 } as const;
+/** Those that mode iptables has rules of endpoints in. */
+const LARGE = ['raw', 'nat'] as const;
 const LEGACY_HOOKS: Readonly<Record<string, Hook>> = {
   PREROUTING: 'prerouting',
   INPUT: 'input',
@@ -120,14 +166,15 @@ const LEGACY_HOOKS: Readonly<Record<string, Hook>> = {
 };
 
 async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules> {
-  const size = await rawSize(addon, family);
-  const tables = (['filter', 'mangle', 'raw', 'security'] as const).filter(
-    (name) => name !== 'raw' || size <= MOST_RULES,
-  );
+  const sizes = await sizesOf(addon, family);
+  const isTooLarge = (name: string): boolean =>
+    sizes.split('\n').some((line) => line.startsWith(`${name} `) && Number(line.split(' ')[1]) > MOST_RULES);
+  const tables = (['filter', 'nat', 'mangle', 'raw', 'security'] as const).filter((name) => !isTooLarge(name));
   // Where there are no such programs there are hardly any such rules.
   const chains = await addon.iptablesList(family, 'legacy', tables, ['']).catch(() => []);
-  const unread =
-    size <= MOST_RULES ? [] : [`legacy iptables table raw has more than ${MOST_RULES} rules, which are not evaluated`];
+  const unread = LARGE.filter(isTooLarge).map(
+    (name) => `legacy iptables table ${name} has more than ${MOST_RULES} rules, which are not evaluated`,
+  );
   const bases = tables.flatMap((name) => {
     const own = chains.filter(({ table }) => table === name);
     const table: ForeignTable = {
@@ -137,9 +184,11 @@ async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules
     };
     return own.flatMap(({ name: chain, policy }): readonly ForeignBase[] => {
       const hook = LEGACY_HOOKS[chain];
+      const isNat = name === 'nat';
       if (policy === null || hook === undefined) return [];
+      if (isNat && hook !== 'prerouting' && hook !== 'output') return [];
       const program = family === 'IPv4' ? 'iptables-legacy' : 'ip6tables-legacy';
-      const base = { table, chain, hook, priority: PRIORITIES[name], devices: [] };
+      const base = { table, chain, hook, priority: PRIORITIES[name], devices: [], isNat, isFirst: null };
       return [
         {
           ...base,
@@ -152,9 +201,8 @@ async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules
   return { bases, unread };
 }
 
-/** Rules of the legacy table raw, where mode iptables has one for each endpoint. */
-async function rawSize(addon: Iptables, family: Family): Promise<number> {
+/** Of the legacy tables that are in use. */
+async function sizesOf(addon: Iptables, family: Family): Promise<string> {
   // Without permission or modules, there is nothing that could be read either.
-  const sizes = await addon.iptablesSizes(family).catch(() => '');
-  return Number(/^raw (\d+) /m.exec(sizes)?.[1] ?? 0);
+  return await addon.iptablesSizes(family).catch(() => '');
 }

@@ -49,6 +49,7 @@ export const LINUX_HOST: Host = {
   flowTableSize: () => flowTableSize(),
   networkFacts: async () => (await import('./network-facts.js')).networkFacts(),
   routeProblem: async (address) => (await import('./network-facts.js')).routeProblem(address),
+  routeInterface: async (address) => (await import('./network-facts.js')).routeInterface(address),
   claimNetwork: claimNetworkNamespace,
   nameProcess,
 };

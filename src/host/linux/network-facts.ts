@@ -1,9 +1,17 @@
 import { createSocket } from 'node:dgram';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { errorCode, messageOf } from '../../base/error-message.js';
-import { familyOf, type Family, type IPAddress } from '../../base/ip.js';
-import type { NetworkFacts } from '../host.js';
+import {
+  addressBytes,
+  addressLength,
+  familyOf,
+  parsePrefix,
+  prefixLength,
+  type Family,
+  type IPAddress,
+} from '../../base/ip.js';
+import type { Bridge, NetworkFacts } from '../host.js';
 
 type Read = (path: string) => string;
 
@@ -18,6 +26,7 @@ const FOLDERS: Readonly<Record<Family, string>> = {
 export function networkFacts(
   read: Read = readText,
   interfaces: readonly string[] = Object.keys(networkInterfaces()),
+  list: (path: string) => readonly string[] = (path) => readdirSync(path),
 ): NetworkFacts {
   const flag = (path: string): number | null => numberIn(read, path);
   const forwarding = (family: Family, name: string): boolean | null => {
@@ -37,8 +46,61 @@ export function networkFacts(
     // The larger of the two values counts (fib_validate_source): 1 is strict, 2 is loose.
     strictReversePath: others.filter((name) => Math.max(strict, flag(`${FOLDERS.IPv4}/${name}/rp_filter`) ?? 0) === 1),
     routesLoopback: loose !== 0 || others.some((name) => flag(`${FOLDERS.IPv4}/${name}/route_localnet`) === 1),
+    bridges: others.flatMap((name) => bridgeOf(read, list, name) ?? []),
     flowDrops: flowDrops(read),
   };
+}
+
+/** As names of switches begin, before `tables`. */
+const SWITCHES: Readonly<Record<Family, string>> = { IPv4: 'ip', IPv6: 'ip6' };
+
+/** Null: the interface is no bridge, or one without ports. */
+function bridgeOf(read: Read, list: (path: string) => readonly string[], name: string): Bridge | null {
+  const folder = `/sys/class/net/${name}`;
+  try {
+    if (list(`${folder}/brif`).length === 0) return null;
+  } catch {
+    return null;
+  }
+  // Either of the two suffices (br_nf_pre_routing).
+  const filters = (family: Family): boolean | null => {
+    const all = numberIn(read, `/proc/sys/net/bridge/bridge-nf-call-${SWITCHES[family]}tables`);
+    const own = numberIn(read, `${folder}/bridge/nf_call_${SWITCHES[family]}tables`);
+    return all === null ? null : all !== 0 || (own ?? 0) !== 0;
+  };
+  const cidrs = networkInterfaces()[name]?.flatMap(({ cidr }) => parsePrefix(cidr ?? '') ?? []) ?? [];
+  const prefixes = cidrs.filter(
+    (cidr) => !cidr.startsWith('fe80:') && prefixLength(cidr) < 8 * addressLength(familyOf(cidr)),
+  );
+  return { name, prefixes, filters: { IPv4: filters('IPv4'), IPv6: filters('IPv6') } };
+}
+
+/** RTF_UP, and RTF_REJECT of routes that lead nowhere (route.h). */
+const UP = 0x1;
+const REJECT = 0x200;
+
+/** The longest prefix wins, then the smallest metric. Numbers of addresses are in the machine's order. */
+export function routeInterface(address: IPAddress, read: Read = readText): string | null {
+  const bytes = Uint8Array.from(addressBytes(address));
+  if (bytes.length !== 4) return null;
+  const wanted = new Uint32Array(bytes.buffer)[0] ?? 0;
+  let best: { readonly name: string | null; readonly length: number; readonly metric: number } | null = null;
+  let text: string;
+  try {
+    text = read('/proc/net/route');
+  } catch {
+    return null;
+  }
+  for (const line of text.split('\n').slice(1)) {
+    const [name = '', to = '', , flags = '', , , metric = '', mask = ''] = line.trim().split(/\s+/);
+    const [masked, bits] = [parseInt(mask, 16), parseInt(flags, 16)];
+    if (Number.isNaN(masked) || (bits & UP) === 0) continue;
+    if ((wanted & masked) >>> 0 !== parseInt(to, 16)) continue;
+    const length = masked.toString(2).replaceAll('0', '').length;
+    const found = { name: (bits & REJECT) === 0 ? name : null, length, metric: Number(metric) };
+    if (best === null || length > best.length || (length === best.length && found.metric < best.metric)) best = found;
+  }
+  return best?.name ?? null;
 }
 
 function numberIn(read: Read, path: string): number | null {

@@ -31,6 +31,7 @@ export const WINDOWS_HOST: Host = {
   flowTableSize: () => null,
   networkFacts: () => Promise.resolve(null),
   routeProblem: () => Promise.resolve(null),
+  routeInterface: () => Promise.resolve(null),
   // What runs in HNS is the whole node's, and so are pipes.
   claimNetwork: ({ identity }) => claimNetwork({ path: MEETING, identity, strangerAt: () => null }),
   nameProcess: (program, argv) => {
