@@ -224,41 +224,7 @@ t.test('a resolver that asks again by the same socket gets an answer', async (t)
   t.equal(answered.length, clients.length);
 });
 
-/** Answers each query after as long as it says, and prints its number and after how long it did. */
-const SLOW_RESOLVER = `
-import json, socket, sys, threading, time
-server = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
-server.bind((sys.argv[1], 53))
-def answer(number, delay, sent, client):
-    time.sleep(max(0, sent + delay - time.monotonic()))
-    server.sendto(str(number).encode(), client)
-    print(json.dumps([number, time.monotonic() - sent]), flush=True)
-print('ready', flush=True)
-while True:
-    query, client = server.recvfrom(100)
-    threading.Thread(target=answer, args=(*json.loads(query), client)).start()
-`;
-
-/** Sends all queries at once, each by a socket of its own that takes answers of the Service only. Prints the numbers of those answered. */
-const PATIENT_CLIENT = `
-import json, select, socket, sys, time
-address, queries = sys.argv[1], json.loads(sys.argv[2])
-sockets = {}
-for number, delay in queries:
-    client = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
-    client.connect((address, 53))
-    client.send(json.dumps([number, delay, time.monotonic()]).encode())
-    sockets[client] = number
-answered, end = [], time.monotonic() + max(delay for _, delay in queries) + 2
-while sockets and time.monotonic() < end:
-    for client in select.select(list(sockets), [], [], max(0, end - time.monotonic()))[0]:
-        number = sockets.pop(client)
-        try:
-            answered.append(int(client.recv(100)))
-        except ConnectionRefusedError:
-            pass
-print(json.dumps(answered))
-`;
+const SLOW_ANSWERS_PROGRAM = ['python3', '-B', projectFile('test/support/lab/slow_answers.py')];
 
 /** When answers come, in seconds after the query, and whether they reach the client. */
 const SLOW_ANSWERS = [
@@ -276,7 +242,7 @@ t.test('a slow answer to a DNS query reaches the client for 4 s, and a later one
   await Proxy.start(t, lab, { objects });
   const sent = new Map<number, number>();
   for (const view of FAMILY_VIEWS) {
-    const server = lab.spawn('remote-a', ['python3', '-c', SLOW_RESOLVER, view.address('remote-a')]);
+    const server = lab.spawn('remote-a', [...SLOW_ANSWERS_PROGRAM, 'resolve', view.address('remote-a')]);
     let [text, isReady] = ['', false];
     server.stdout.setEncoding('utf8').on('data', (piece: string) => {
       const lines = (text + piece).split('\n');
@@ -291,7 +257,7 @@ t.test('a slow answer to a DNS query reaches the client for 4 s, and a later one
   /** What became of a query by each delay; only of answers that were sent in time. */
   const ask = async (view: FamilyView, from: string): Promise<ReadonlyMap<number, boolean>> => {
     const queries = SLOW_ANSWERS.map(({ delay }): [number, number] => [++numbers, delay]);
-    const command = ['python3', '-c', PATIENT_CLIENT, view.clusterIP(41), JSON.stringify(queries)];
+    const command = [...SLOW_ANSWERS_PROGRAM, 'ask', view.clusterIP(41), JSON.stringify(queries)];
     const answered = JSON.parse(await lab.output(from, command)) as readonly number[];
     return new Map(
       queries.flatMap(([number, delay]) =>
@@ -318,6 +284,38 @@ t.test('a slow answer to a DNS query reaches the client for 4 s, and a later one
       t.match(await lab.output('node', listing), ` src=${view.address('remote-a')} `, 'which shows that it was late');
     }),
   );
+});
+
+/** Packets that conntrack could not place. */
+async function invalid(lab: Lab): Promise<number> {
+  const listed = await lab.output('node', ['conntrack', '-S']);
+  return [...listed.matchAll(/\binvalid=(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+t.test('conntrack counts a SYN/ACK for a forgotten flow as invalid', async (t) => {
+  const lab = await Lab.start(t);
+  const objects = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['remote-a'] });
+  await Proxy.start(t, lab, { objects });
+  await silence(lab, 'remote-a');
+  // It sends its SYN after 0, 1 and 3 s: between 2 and 3 s there is no flow.
+  await lab.sysctl('pod-c', 'net/ipv4/tcp_syn_linear_timeouts', '0');
+  const server = lab.spawn('remote-a', [...SLOW_ANSWERS_PROGRAM, 'accept', '2.5']);
+  t.teardown(() => server.kill());
+  let printed = '';
+  server.stdout.setEncoding('utf8').on('data', (piece: string) => (printed += piece));
+  await eventually('an endpoint', () => Promise.resolve(printed.includes('ready') || null));
+  const before = await invalid(lab);
+  const [view] = FAMILY_VIEWS;
+  const to = endpoint(view?.clusterIP(41) ?? '', 80);
+  const attempt = lab.request({ from: 'pod-c', to, timeoutMs: 2900 });
+  await eventually('a SYN/ACK', () => Promise.resolve(printed.includes('sent') || null));
+  t.same(
+    (await lab.flows()).filter((line) => line.includes(' dport=80 ')),
+    [],
+    'no flow is left',
+  );
+  await eventually('it is counted', async () => (await invalid(lab)) > before || null);
+  t.match(await attempt, { error: 'timeout' });
 });
 
 const onlyNftables = MODE === 'nftables' ? {} : { skip: 'mode iptables remembers a client by its first packet' };
