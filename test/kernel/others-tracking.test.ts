@@ -371,3 +371,16 @@ for (const { flavor, cases } of usually(
     );
   }
 }
+
+t.test('native rules that take packets out of tracking stay in force, nftables', async (t) => {
+  const node = await CachedNode.start(t, 'nft', 'native rules');
+  await node.lab.output('node', ['nft', '-f', '-'], nativeRules(-300));
+  const proxy = await Proxy.start(t, node.lab, { mode: 'nftables', objects: DNS_OBJECTS });
+  await node.check('beside native rules');
+  // Whichever chain was registered first.
+  await node.lab.output('node', ['nft', 'delete', 'table', 'inet', 'cache']);
+  await node.lab.output('node', ['nft', '-f', '-'], nativeRules(-290));
+  await node.lab.output('node', ['conntrack', '-F']);
+  await node.check('native rules have come back');
+  await proxy.consistent();
+});
