@@ -44,9 +44,9 @@ const SILENCE_MS = 300_000;
 const LAST_WORDS_MS = 10_000;
 
 /** Folders whose files start processes and wait for them. */
-const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'packages/page'];
+const SLOW_FOLDERS = ['bench', 'conformance', 'deploy', 'kernel', 'native', 'packages/page'];
 /** Files that repeat others, several at once: what takes longest begins first, or it would end alone. */
-const LONGEST = /^kernel\/modes\//;
+const LONGEST = /^(?:conformance|kernel\/modes)\//;
 /** What belongs to one process and must not be another file's too. */
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage|getHeapStatistics|PerformanceObserver/m;
@@ -63,21 +63,18 @@ const NEEDS_NAMESPACE = /support\/namespace\.js/;
  */
 const ROUTED_HERE = new Set(
   [
-    'affinity',
-    'balance',
-    'changes-under-traffic',
-    'connect-retry',
-    'dead-endpoints',
-    'fragments-and-errors',
-    'masquerade',
-    'modes/verdicts-iptables-nft',
-    'node-ports',
-    'removed-endpoints',
-    'service-fields',
-    'source-ranges',
-    'udp-flows',
-    'verdicts',
-  ].map((name) => `kernel/${name}.test.js`),
+    'conformance/iptables-nft',
+    'conformance/nftables',
+    'kernel/affinity',
+    'kernel/balance',
+    'kernel/changes-under-traffic',
+    'kernel/connect-retry',
+    'kernel/dead-endpoints',
+    'kernel/fragments-and-errors',
+    'kernel/removed-endpoints',
+    'kernel/service-fields',
+    'kernel/udp-flows',
+  ].map((name) => `${name}.test.js`),
 );
 
 /** Test files that run in one process. */

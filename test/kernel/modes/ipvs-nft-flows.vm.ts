@@ -4,8 +4,4 @@ import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';
 
-void repeatHere(
-  'ipvs-nft',
-  () => import('../udp-flows.test.js'),
-  () => import('../node-ports.test.js'),
-);
+void repeatHere('ipvs-nft', () => import('../udp-flows.test.js'));

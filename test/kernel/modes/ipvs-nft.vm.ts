@@ -1,12 +1,7 @@
-// Packet files of the other modes in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
+// Fields of Services in mode ipvs, the nft flavour: the README of src/dataplane/ipvs says which rows differ.
 // needs: iptables
 import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';
 
-void repeatHere(
-  'ipvs-nft',
-  () => import('../source-ranges.test.js'),
-  () => import('../masquerade.test.js'),
-  () => import('../service-fields.test.js'),
-);
+void repeatHere('ipvs-nft', () => import('../service-fields.test.js'));

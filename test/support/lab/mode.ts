@@ -26,16 +26,8 @@ export function configuredMode(mode: LabMode): { readonly name: ProxyMode; reado
 
 /** What packets notice of the mode they meet; the READMEs of src/dataplane/iptables and ipvs have the same in words. */
 export interface ModeTraits {
-  /** Ports of a cluster IP that no Service port has are refused (behaviour VD-15). */
-  readonly refusesUnusedPorts: boolean;
-  /** The same of external IPs and load-balancer addresses (VD-17). */
-  readonly refusesUnusedExternalPorts: boolean;
-  /** Addresses of a Service CIDR that no Service has are dropped (VD-16). */
-  readonly dropsUnusedAddresses: boolean;
   /** Node ports answer on 127.0.0.1 where their addresses have it (SV-32, SV-35). */
   readonly servesLocalhost: boolean;
-  /** External policy Local holds for pods and the node too, while there is an endpoint on the node (IV-03). */
-  readonly prefersLocal: boolean;
   /** What a Service drops is refused to the node itself as long as connections of a former endpoint last. */
   readonly refusesWhileDraining: boolean;
   /** A client keeps its endpoint at all frontends of a Service port; otherwise each address remembers by itself (IV-02). */
@@ -44,10 +36,6 @@ export interface ModeTraits {
   readonly remembersConnected: boolean;
   /** Of SCTP, an INIT to an endpoint that takes no new flows is a new association, whatever its ports, and goes to another. */
   readonly movesInit: boolean;
-  /** Node ports answer on an address that the node is given once a sync has followed, and not at once. */
-  readonly syncsAddresses: boolean;
-  /** What the node sends to a Service comes from the Service's own address, which the link of the mode has, until it is masqueraded. */
-  readonly masqueradesNode: boolean;
   /** Endpoints are taken in turn (the scheduler rr), so that few requests meet them all. */
   readonly takesTurns: boolean;
 }
@@ -55,17 +43,11 @@ export interface ModeTraits {
 export function traitsOf(mode: LabMode): ModeTraits {
   const { name } = configuredMode(mode);
   return {
-    refusesUnusedPorts: name !== 'iptables',
-    refusesUnusedExternalPorts: name === 'ipvs',
-    dropsUnusedAddresses: name !== 'iptables',
     servesLocalhost: name === 'iptables',
-    prefersLocal: name === 'ipvs',
     refusesWhileDraining: name === 'ipvs',
     sharesAffinity: name !== 'ipvs',
     remembersConnected: name === 'ipvs',
     movesInit: name === 'ipvs',
-    syncsAddresses: name === 'ipvs',
-    masqueradesNode: name === 'ipvs',
     takesTurns: name === 'ipvs',
   };
 }

@@ -1,7 +1,7 @@
 import { FAMILIES, type Family } from '../../../src/base/ip.js';
 import type { Protocol } from '../../../src/base/protocol.js';
 import { usually } from '../extent.js';
-import { endpoint, type Lab, type Repeats, type Traffic } from './lab.js';
+import { describeOutcomes, endpoint, type Lab, type Repeats, type Traffic } from './lab.js';
 import { labMode, traitsOf } from './mode.js';
 import {
   endpointSlice,
@@ -27,6 +27,8 @@ export interface Row {
   readonly deaf?: boolean;
   /** Which rule of behaviour it shows. */
   readonly shows?: string;
+  /** So many requests meet the same, in place of as many as show who answers. */
+  readonly times?: number;
 }
 
 interface Checks {
@@ -61,7 +63,10 @@ export async function checkRows(t: Checks, lab: Lab, rows: readonly Row[], state
     const { from, to, protocol = 'TCP', source, expect, deaf = false } = row;
     const patience = expect === 'dropped' ? { timeoutMs: DROP_TIMEOUT_MS } : {};
     const traffic = { from, to, protocol, ...patience, ...(source === undefined ? {} : { source }) };
-    const outcome = await lab.verdict(traffic, repeats(expect.split(',').length));
+    const outcome =
+      row.times === undefined
+        ? await lab.verdict(traffic, repeats(expect.split(',').length))
+        : describeOutcomes(await lab.burst(traffic, row.times)).join(', ');
     const wrong = isAsked(lab) ? await misprediction(lab, traffic, outcome, deaf) : null;
     return wrong === null ? outcome : `${outcome}, but ${wrong}`;
   };
@@ -109,11 +114,6 @@ export class FamilyView {
 
   externalIP(number: number): string {
     return this.family === 'IPv4' ? `198.51.100.${number}` : `2001:db8:198::${number}`;
-  }
-
-  /** A second address of pod-c, see {@link addVisitor}: a local pod that is no endpoint. */
-  get visitor(): string {
-    return this.family === 'IPv4' ? '10.244.1.20' : 'fd00:244:1::20';
   }
 
   /** `192.168.0.2:30080` of the node, or of another of the laboratory's addresses. */
@@ -197,11 +197,6 @@ export function slices(
       })),
     ),
   );
-}
-
-/** Gives pod-c the addresses {@link FamilyView.visitor}: pods that are endpoints reach themselves masqueraded, this one never does. */
-export async function addVisitor(lab: Lab): Promise<void> {
-  await Promise.all(FAMILY_VIEWS.map((view) => lab.addPodAddress('pod-c', view.visitor)));
 }
 
 /** Requests of one kind from the same client, and the names of those who answered; and what a running process would not explain of it. */

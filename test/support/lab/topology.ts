@@ -60,8 +60,8 @@ export const PREFIXES = {
   services: { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' },
   /** Routed to the node as well, for a second ServiceCIDR. */
   moreServices: { IPv4: '10.97.0.0/16', IPv6: 'fd00:10:97::/112' },
-  externalIPs: { IPv4: '198.51.100.0/24', IPv6: '2001:db8:198::/64' },
-  loadBalancers: { IPv4: '192.0.2.0/24', IPv6: '2001:db8:192::/64' },
+  externalIPs: { IPv4: '198.51.0.0/16', IPv6: '2001:db8:198::/64' },
+  loadBalancers: { IPv4: '192.0.0.0/16', IPv6: '2001:db8:192::/64' },
   /** Holds `client`, not `blocked`. */
   admitted: { IPv4: '203.0.113.0/25', IPv6: '2001:db8:203::/65' },
 } as const satisfies Record<string, Record<Family, string>>;

@@ -21,6 +21,8 @@ ERRORS = {
     errno.ETIMEDOUT: 'timeout',
     errno.EHOSTUNREACH: 'unreachable',
     errno.ENETUNREACH: 'unreachable',
+    # ICMPv6 says that it is prohibited; ICMP makes EHOSTUNREACH of that.
+    errno.EACCES: 'unreachable',
     # A host without SCTP says that it does not know the protocol, in ICMP and in ICMPv6.
     errno.ENOPROTOOPT: 'unreachable',
     errno.EPROTO: 'unreachable',

@@ -1,0 +1,25 @@
+import type { Case } from '../case.js';
+import { ENDPOINT_CASES } from './endpoints.js';
+import { FRONTEND_CASES } from './frontends.js';
+import { MASQUERADE_CASES } from './masquerade.js';
+import { NODE_PORT_CASES } from './node-ports.js';
+import { POLICY_CASES } from './policies.js';
+import { SOURCE_RANGE_CASES } from './source-ranges.js';
+
+/** In the order in which they get their addresses. */
+export const CASES: readonly Case[] = [
+  ...ENDPOINT_CASES,
+  ...FRONTEND_CASES,
+  ...POLICY_CASES,
+  ...SOURCE_RANGE_CASES,
+  ...NODE_PORT_CASES,
+  ...MASQUERADE_CASES,
+];
+
+/** Those that need no process of their own: what configuration does not change. */
+export const SHARED: readonly Case[] = CASES.filter(({ own }) => own === undefined);
+
+const OF_EACH_KIND = ['no-endpoints', 'cluster-ips', 'external-policies', 'source-ranges'];
+
+/** One of each kind, for a kernel that is shown to do the same. */
+export const KINDS: readonly Case[] = SHARED.filter(({ id }) => OF_EACH_KIND.includes(id));

@@ -1,0 +1,175 @@
+// On which addresses node ports answer.
+import { ADDRESSES, PREFIXES } from '../../support/lab/topology.js';
+import type { Case, Flow, ServiceSpec, Step } from '../case.js';
+
+const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const;
+
+const OBJECTS: readonly ServiceSpec[] = [
+  {
+    service: 'web',
+    type: 'NodePort',
+    ports: PROTOCOLS.map((protocol) => ({ protocol, port: 80 })),
+    endpoints: ['pod-a', 'remote-a'],
+  },
+  { service: 'empty', type: 'NodePort', ports: [{ port: 80 }], endpoints: [] },
+  {
+    service: 'elsewhere',
+    type: 'NodePort',
+    externalTrafficPolicy: 'Local',
+    ports: [{ port: 80 }],
+    endpoints: ['remote-a'],
+  },
+];
+const BOTH = 'masqueraded pod-a remote-a';
+
+/** Of the node's first address, which has node ports in every configuration here, and of no other machine's. */
+const PRIMARY: readonly Flow[] = [
+  { shows: 'PF-041', from: 'pod-b', to: 'web:80', protocol: PROTOCOLS, expect: 'kept pod-a remote-a' },
+  { shows: 'PF-041', from: ['client', 'node', 'pod-b'], to: 'web node-port:80', protocol: PROTOCOLS, expect: BOTH },
+  { shows: 'PF-109 policy Local, none local', from: 'client', to: 'elsewhere node-port:80', expect: 'dropped' },
+  { from: 'client', to: 'place node:29999', expect: 'refused' },
+  { from: 'pod-b', to: 'web node-port at remote-node:80', expect: 'refused' },
+];
+
+/** Of an address of the node that has node ports, or has none and refuses as it has no listener. */
+const at = (place: 'alternate' | 'later', isServed: boolean, fields: Partial<Flow> = {}): readonly Flow[] => [
+  { from: 'client', to: `web node-port at ${place}:80`, expect: isServed ? BOTH : 'refused', ...fields },
+  { from: 'client', to: `empty node-port at ${place}:80`, expect: 'refused', ...fields },
+  { from: 'client', to: `elsewhere node-port at ${place}:80`, expect: isServed ? 'dropped' : 'refused', ...fields },
+];
+
+const loopback = (isNamed: boolean): readonly Flow[] => [
+  {
+    shows: 'SV-32, SV-35',
+    from: 'node',
+    to: 'web node-port at loopback:80',
+    expect: 'refused',
+    differs: isNamed ? { 'node ports on 127.0.0.1': BOTH } : {},
+  },
+  {
+    shows: 'PF-109 policy Local, none local',
+    from: 'node',
+    to: 'elsewhere node-port at loopback:80',
+    expect: 'refused',
+    differs: isNamed ? { 'node ports on 127.0.0.1': 'masqueraded remote-a' } : {},
+  },
+];
+
+/** An address that the node is given and loses; in between, whether it has node ports. */
+const laterAddress = (v4: boolean, v6: boolean): readonly Step[] => {
+  const address = { IPv4: '198.18.7.7', IPv6: '2001:db8:18::7' } as const;
+  const to = 'web node-port at later:80';
+  return [
+    {
+      title: 'address added live',
+      acts: [{ address, to: 'node', link: 'lo', add: true }],
+      flows: [
+        { from: 'node', to, family: 'IPv4', expect: v4 ? BOTH : 'refused' },
+        { from: 'node', to, family: 'IPv6', expect: v6 ? BOTH : 'refused' },
+      ],
+    },
+    {
+      title: 'address removed live',
+      acts: [{ address, to: 'node', link: 'lo', add: false }],
+      flows: [{ from: 'node', to, expect: 'unreachable' }],
+    },
+  ];
+};
+
+export const NODE_PORT_CASES: readonly Case[] = [
+  {
+    id: 'node-ports-primary',
+    title: "node ports answer on the node's primary addresses alone by default",
+    shows: ['PF-030', 'PF-032'],
+    own: {},
+    steps: [
+      { objects: OBJECTS, flows: [...PRIMARY, ...at('alternate', false), ...loopback(false)] },
+      ...laterAddress(false, false),
+    ],
+  },
+  {
+    id: 'node-ports-prefixes',
+    title: 'node ports answer on addresses in the configured prefixes',
+    shows: ['PF-031', 'PF-033'],
+    own: {
+      config: {
+        nodePortAddresses: [
+          PREFIXES.nodes.IPv4,
+          PREFIXES.alternates.IPv4,
+          PREFIXES.nodes.IPv6,
+          `${ADDRESSES.alternate.IPv6}/128`,
+          '198.18.0.0/16',
+          '2001:db8:18::/64',
+          '127.0.0.0/8',
+        ],
+      },
+    },
+    steps: [
+      { objects: OBJECTS, flows: [...PRIMARY, ...at('alternate', true), ...loopback(true)] },
+      ...laterAddress(true, true),
+    ],
+  },
+  {
+    id: 'node-ports-one-family',
+    title: 'prefixes of one family leave the other open for node ports',
+    shows: ['SV-31'],
+    own: { config: { nodePortAddresses: [PREFIXES.nodes.IPv4] } },
+    steps: [
+      {
+        objects: OBJECTS,
+        flows: [
+          ...PRIMARY,
+          ...at('alternate', false, { family: 'IPv4' }),
+          ...at('alternate', true, { family: 'IPv6' }),
+          ...loopback(false),
+        ],
+      },
+      ...laterAddress(false, true),
+    ],
+  },
+  {
+    id: 'node-ports-everywhere',
+    title: 'node ports answer on all addresses of the node',
+    shows: ['SV-32'],
+    own: { config: { nodePortAddresses: ['0.0.0.0/0', '::/0'] } },
+    steps: [
+      { objects: OBJECTS, flows: [...PRIMARY, ...at('alternate', true), ...loopback(true)] },
+      ...laterAddress(true, true),
+    ],
+  },
+  {
+    id: 'node-ports-follow-the-node',
+    title: "node ports follow the Node's primary addresses",
+    shows: ['PF-030'],
+    own: { nodeAddresses: 'alternate' },
+    steps: [
+      {
+        title: 'second address is primary',
+        objects: OBJECTS,
+        flows: [...at('alternate', true), { from: 'client', to: 'web node-port:80', expect: 'refused' }],
+      },
+      {
+        title: 'changed live',
+        acts: [{ nodeAddresses: 'node' }],
+        flows: [...at('alternate', false), { from: 'client', to: 'web node-port:80', expect: BOTH }],
+      },
+    ],
+  },
+  {
+    id: 'node-ports-bind-address',
+    title: 'node ports of its family follow bindAddress',
+    shows: ['PF-030'],
+    own: { config: { bindAddress: ADDRESSES.alternate.IPv4, healthzBindAddress: '0.0.0.0:10256' } },
+    steps: [
+      {
+        objects: OBJECTS,
+        flows: [
+          ...at('alternate', true, { family: 'IPv4' }),
+          ...at('alternate', false, { family: 'IPv6' }),
+          { from: 'client', to: 'web node-port:80', family: 'IPv4', expect: 'refused' },
+          { from: 'client', to: 'web node-port:80', family: 'IPv6', expect: BOTH },
+        ],
+      },
+    ],
+  },
+];
