@@ -119,7 +119,7 @@ export const KUBE_PROXY = struct({
     flag: {
       name: 'proxy-mode',
       value: 'mode',
-      help: 'as --mode; without effect beside --config, as in kube-proxy',
+      help: 'as --mode; without effect beside --config',
     },
   }),
   featureGates: field(map(bool), {
@@ -159,7 +159,7 @@ export const KUBE_PROXY = struct({
     unsetAsZero: 'where something is unset',
     flag: {
       name: 'config-sync-period',
-      help: 'how often ServiceCIDRs, and what the API server could not give, are requested again; looked at when a watch ends, every 5 to 10 minutes',
+      help: 'when ServiceCIDRs and failed reads are due again, at the end of a watch',
     },
   }),
   hostnameOverride: field(text, {

@@ -70,7 +70,7 @@ export function flagWarnings(
 function replacedMode({ mode }: KubeProxyConfiguration, line: CommandLine, file: string): readonly string[] {
   const given = textFlag(line, 'mode');
   const isReplacing = given !== '' && mode !== '' && given !== mode;
-  return isReplacing ? [`--mode: is ignored because --${file} sets mode ${clip(mode)}`] : [];
+  return isReplacing ? [`--mode: is ignored because --${file} sets ${clip(mode)}`] : [];
 }
 
 /** Fields that a file sets and a flag sets otherwise. Entries of --vmodule are put before the file's and replace none. */

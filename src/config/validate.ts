@@ -1,9 +1,10 @@
-import { familyOf, parsePrefix } from '../base/ip.js';
+import { familyOf, isUnspecified, parsePrefix } from '../base/ip.js';
 import { prefixes } from './checks.js';
 import { KIND, KUBE_PROXY, type KubeProxyConfiguration } from './document.js';
 import { durationNanoseconds } from './duration.js';
 import { activeSection, defaultMode, modesOf } from './effective.js';
 import { printValue } from './errors.js';
+import { parseHostPort } from './host-port.js';
 import { isGateEnabled } from './gates.js';
 import { quantityValue } from './quantity.js';
 import type { Report } from './tables/report.js';
@@ -28,6 +29,7 @@ export function validateConfiguration(document: KubeProxyConfiguration, platform
     ...checkSettings(KUBE_PROXY, document, KIND, document.mode),
     ...validateMode(document.mode, platform),
     ...validateSyncPeriods(document),
+    ...validateListeners(document),
     ...validateLocalDetection(document),
     ...validateLogging(document),
   ];
@@ -46,6 +48,17 @@ function validateSyncPeriods(document: KubeProxyConfiguration): Problems {
   const problem = `must be greater than or equal to ${KIND}.${section}.minSyncPeriod (${minSyncPeriod})`;
   const isOrdered = minimum === 0n || durationNanoseconds(syncPeriod) >= minimum;
   return isOrdered ? [] : [wrong(`${section}.syncPeriod`, syncPeriod, problem)];
+}
+
+/** kube-proxy starts, and serves one of the two. */
+function validateListeners({ healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): Problems {
+  const [health, metrics] = [healthzBindAddress, metricsBindAddress].map(parseHostPort);
+  if (typeof health !== 'object' || typeof metrics !== 'object' || health.port !== metrics.port) return [];
+  const one = familyOf(health.address) === familyOf(metrics.address);
+  const isTaken =
+    health.address === metrics.address || (one && [health, metrics].some(({ address }) => isUnspecified(address)));
+  const problem = `takes the port of ${KIND}.healthzBindAddress (${healthzBindAddress})`;
+  return isTaken ? [wrong('metricsBindAddress', metricsBindAddress, problem)] : [];
 }
 
 function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: KubeProxyConfiguration): Problems {

@@ -247,7 +247,7 @@ t.test('--mode counts where the file leaves the mode open, and a file that sets 
       ['mode: ""', ['--mode=ipvs'], 'ipvs', []],
       ['mode: ipvs', ['--mode=ipvs'], 'ipvs', []],
       ['mode: ipvs', ['--mode='], 'ipvs', []],
-      ['mode: ipvs', ['--mode=nftables'], 'ipvs', ['--mode: is ignored because --config sets mode ipvs']],
+      ['mode: ipvs', ['--mode=nftables'], 'ipvs', ['--mode: is ignored because --config sets ipvs']],
       ['', ['--mode=ipvs', '--proxy-mode=ipvs'], 'ipvs', ['--proxy-mode: is ignored because --config is given']],
       [
         '',

@@ -108,6 +108,19 @@ const RULES: readonly (readonly [string, string, string])[] = [
     'healthzBindAddress: Invalid value: "[::1]:65536": must be a valid port',
   ],
   ['VA-16', 'metricsBindAddress: "x:1"', 'metricsBindAddress: Invalid value: "x:1": must be a valid IP'],
+  ...[
+    ['healthzBindAddress: "127.0.0.1:10249"', '127.0.0.1:10249', '127.0.0.1:10249'],
+    ['metricsBindAddress: "0.0.0.0:10256"', '0.0.0.0:10256', '0.0.0.0:10256'],
+    ['metricsBindAddress: "127.0.0.1:10256"', '127.0.0.1:10256', '0.0.0.0:10256'],
+    ['metricsBindAddress: "[::1]:80"\nhealthzBindAddress: "[::]:80"', '[::1]:80', '[::]:80'],
+  ].map(
+    ([body = '', metrics = '', health = '']) =>
+      [
+        `one listener: ${body}`,
+        body,
+        `metricsBindAddress: Invalid value: "${metrics}": takes the port of KubeProxyConfiguration.healthzBindAddress (${health})`,
+      ] as const,
+  ),
   ['VA-17', 'nodePortAddresses: [10.0.0.0/8, 10.0.0.1]', `nodePortAddresses[1]: Invalid value: "10.0.0.1": ${CIDR}`],
   [
     'VA-17 primary',

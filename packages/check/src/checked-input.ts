@@ -3,8 +3,10 @@ import { Interner } from '../../../src/sources/translate/intern.js';
 import { heldFiles } from './config-map.js';
 import { readFile, readListed, type Document, type Target } from './documents.js';
 import { FindingList, type Finding } from './findings.js';
+import { settingsFindings } from './kubelet-settings.js';
 import { namedFiles } from './named-files.js';
 import { keyOf } from './objects.js';
+import { togetherProblems } from './together.js';
 
 /** Reads the text of a file that an argument or a document names. */
 export type ReadText = (path: string, by: 'argument' | 'document') => string | Promise<string>;
@@ -107,10 +109,14 @@ export class CheckedInput {
   ): Promise<readonly Document[] | string> {
     try {
       const text = await read();
-      const { documents, findings, unreadable } = readFile(text, file, target);
+      const { values, documents, findings, unreadable } = readFile(text, file, target);
       if (unreadable !== null) return unreadable;
       this.#texts.set(file, text);
-      this.#findings.push(...findings);
+      this.#findings.push(
+        ...findings,
+        ...togetherProblems(documents),
+        ...settingsFindings(values, documents, target.release),
+      );
       this.#documents.push(...documents);
       for (const within of documents.flatMap(heldFiles)) {
         const content = await this.#readOne(within.file, target, () => within.text);

@@ -1,4 +1,5 @@
 import type { KernelRelease } from '../../../src/base/kernel-release.js';
+import { mostSimilar } from '../../../src/base/similar.js';
 import { YamlError } from '../../../src/base/yaml.js';
 import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../../../src/config/document.js';
 import { clip, printValue } from '../../../src/config/errors.js';
@@ -10,7 +11,7 @@ import type { Report } from '../../../src/config/tables/report.js';
 import type { Section } from '../../../src/config/tables/section.js';
 import type { TypeMeta } from '../../../src/config/tables/types.js';
 import { FindingList, firstOf, type Finding } from './findings.js';
-import { impliedMeta, tableFor, tablesOf } from './kinds.js';
+import { impliedMeta, KINDS, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
 import { isObject, readObject, translateObject } from './objects.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
@@ -45,6 +46,8 @@ const MAX_FINDINGS = 500;
 
 /** The content of one file. */
 interface FileContent {
+  /** As parsed, one for each document. */
+  readonly values: readonly unknown[];
   readonly documents: readonly Document[];
   readonly findings: readonly Finding[];
   /** Why nothing could be read; null: it was. */
@@ -54,7 +57,7 @@ interface FileContent {
 /** Reads every document of a text. Nothing is thrown for its content. */
 export function readFile(text: string, file: string, target: Target): FileContent {
   const parsed = parse(text);
-  if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
+  if (typeof parsed === 'string') return { values: [], documents: [], findings: [], unreadable: parsed };
   const findings: Finding[] = [];
   const names = new Interner();
   const cluster = parsed.map(readCluster).find((each) => each !== null) ?? null;
@@ -68,7 +71,7 @@ export function readFile(text: string, file: string, target: Target): FileConten
     findings.push(...list.all());
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
-  return { documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
+  return { values: parsed, documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
 }
 
 /** Reads objects of one kind as an API server lists them: without their kind, which the list gives. */
@@ -161,7 +164,7 @@ function readMeta(value: unknown, at: string, report: (report: Report) => void):
   return { apiVersion, kind };
 }
 
-/** A kind in a version that is not known is an error, as it is ours to know; one that is not known at all may be another program's. */
+/** A kind or version of a group that is known is an error, as it is ours to know; one that is not known at all may be another program's. */
 function reportUnknownKind({ apiVersion, kind }: TypeMeta, path: string, report: (report: Report) => void): void {
   const known = [
     ...tablesOf(kind).flatMap(({ group, versions }) =>
@@ -170,13 +173,29 @@ function reportUnknownKind({ apiVersion, kind }: TypeMeta, path: string, report:
     ...(kind === KIND ? [API_VERSION] : []),
   ];
   const { group } = splitApiVersion(apiVersion);
-  const isOurs = tablesOf(kind).some((table) => table.group === group) || group === API_GROUP;
+  const kinds = kindsOf(group);
+  const isOurs = kinds.length > 0;
+  const isVersion = kinds.includes(kind);
+  const similar = isOurs && !isVersion ? mostSimilar(kind, kinds) : null;
   report({
     severity: isOurs ? 'error' : 'warning',
     rule: 'unknown-kind',
-    path,
+    path: isOurs && !isVersion ? path.replace(/apiVersion$/, 'kind') : path,
     value: printValue(`${clip(apiVersion)} ${clip(kind)}`),
-    problem: isOurs ? 'is a version that is not known' : 'is a kind that is not known here: it was not checked',
-    expected: known.map((each) => printValue(each)).join(' or '),
+    problem: isVersion
+      ? 'is a version that is not known'
+      : isOurs
+        ? 'is no kind of its group'
+        : 'is a kind that is not known here: it was not checked',
+    expected: (similar === null ? known : [similar]).map((each) => printValue(each)).join(' or '),
   });
+}
+
+/** Kinds of a group that has no others. The core group has many more. */
+function kindsOf(group: string): readonly string[] {
+  if (group === '') return [];
+  return [
+    ...KINDS.filter((table) => table.group === group).map(({ kind }) => kind),
+    ...(group === API_GROUP ? [KIND] : []),
+  ];
 }

@@ -1,13 +1,13 @@
 import { decodeConfiguration } from '../../../src/config/decode.js';
-import { KIND, type KubeProxyConfiguration } from '../../../src/config/document.js';
-import { applyPlatformDefaults, modesOf } from '../../../src/config/effective.js';
+import { KIND, KUBE_PROXY, type KubeProxyConfiguration } from '../../../src/config/document.js';
+import { applyPlatformDefaults, LINUX_MODES, modesOf, WINDOWS_MODES } from '../../../src/config/effective.js';
 import { describeIneffective } from '../../../src/config/ineffective.js';
 import { describeLimitations } from '../../../src/config/scheduler.js';
 import { validateConfiguration } from '../../../src/config/validate.js';
 import { withoutPlaceholders } from '../../../src/config/written-out.js';
 import type { Mapping } from '../../../src/config/yaml.js';
-import type { Report } from '../../../src/config/tables/report.js';
-import { remarked, STRICT } from '../../../src/config/tables/settings.js';
+import { printReport, type Report } from '../../../src/config/tables/report.js';
+import { checkSettings, remarked, STRICT } from '../../../src/config/tables/settings.js';
 
 /**
  * Reads a proxy's configuration as the proxy itself does, so that there is one truth: its own decoding, rules and warnings.
@@ -53,6 +53,7 @@ function judge(read: KubeProxyConfiguration, platforms: readonly NodeJS.Platform
     const reports = [
       ...validateConfiguration(document, platform),
       ...describeIneffective(document, true),
+      ...otherModes(document),
       ...describeLimitations(document),
     ];
     return { platform, document, reports };
@@ -77,6 +78,18 @@ function judge(read: KubeProxyConfiguration, platforms: readonly NodeJS.Platform
     document: first.document,
     reports: [...first.reports.filter(isKept), ...(others.length === 0 ? [] : ofOne)],
   };
+}
+
+/** Values that would be wrong in another mode, where the mode is one. */
+function otherModes(document: KubeProxyConfiguration): readonly Report[] {
+  const modes: readonly string[] = [...LINUX_MODES, ...WINDOWS_MODES];
+  if (!modes.includes(document.mode)) return [];
+  const found = (mode: string): readonly (readonly [string, Report])[] =>
+    checkSettings(KUBE_PROXY, document, KIND, mode).map((report) => [printReport(report), report]);
+  const own = new Map(found(document.mode));
+  return [...new Map(modes.flatMap(found))]
+    .filter(([text]) => !own.has(text))
+    .map(([, report]) => ({ ...report, severity: 'warning' }));
 }
 
 /** A problem as those of other kinds are shown. */

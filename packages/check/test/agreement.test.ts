@@ -79,6 +79,17 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd5 error: Node[c].spec.podCIDRs[0]: "10.245.0.0/24": is not within the pods\' "10.244.0.0/16" of KubeControllerManagerConfiguration.KubeCloudShared.ClusterCIDR (f)',
   ],
   [
+    'the cluster domain of a flag',
+    [CLUSTER, `${INIT}nodeRegistration: {kubeletExtraArgs: [{name: cluster-domain, value: example.com}]}`],
+    'd2 error: InitConfiguration.nodeRegistration.kubeletExtraArgs.cluster-domain: "example.com": does not agree with "cluster.local" of ClusterConfiguration.networking.dnsDomain (f)',
+    'd2 warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --cluster-domain: is deprecated: should be clusterDomain of KubeletConfiguration',
+  ],
+  [
+    'the same cluster domain in a flag',
+    [CLUSTER, `${INIT}nodeRegistration: {kubeletExtraArgs: [{name: cluster-domain, value: cluster.local}]}`],
+    'd2 warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --cluster-domain: is deprecated: should be clusterDomain of KubeletConfiguration',
+  ],
+  [
     'ranges of Nodes that nothing assigns',
     [CLUSTER, `${PROXY}detectLocalMode: NodeCIDR`],
     'd2 warning: KubeProxyConfiguration.detectLocalMode: "NodeCIDR": needs ranges of Nodes, and no podSubnet is given',
@@ -95,6 +106,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd2 error: KubeletConfiguration.healthzPort: "10248": is taken by "127.0.0.1:10248" of KubeProxyConfiguration.metricsBindAddress (f) on a node with both',
     'd2 error: KubeletConfiguration.readOnlyPort: "30001": is one of the node ports 30000-32767, which a Service may get',
     'd3 error: InitConfiguration.localAPIEndpoint.bindPort: "10250": is taken by "192.0.2.1:10250" of KubeProxyConfiguration.healthzBindAddress (f) on a node with both',
+    'd4 error: KubeletConfiguration: is given twice in this file',
     'd4 error: KubeletConfiguration.port: "10250": is taken by "192.0.2.1:10250" of KubeProxyConfiguration.healthzBindAddress (f) on a node with both',
   ],
   [
@@ -145,6 +157,8 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
       'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []',
       `${MANAGER}GarbageCollectorController: {EnableGarbageCollector: true}`,
     ],
+    'd2 warning: KubeControllerManagerConfiguration.NodeLifecycleController.NodeMonitorGracePeriod: "40s": is not above 45s, the sum of the timeouts of HTTP/2 for pings (15s) and reading (30s)',
+    'd4 error: KubeletConfiguration: is given twice in this file',
     'd3 error: KubeletConfiguration.nodeStatusUpdateFrequency: "10s": is not more often than "10s" of ClusterConfiguration.controllerManager.extraArgs.node-monitor-grace-period (f)',
     'd1 error: ClusterConfiguration.apiServer.extraArgs.anonymous-auth: "false": must not be given beside AuthenticationConfiguration.anonymous (f)',
     'd2 error: KubeControllerManagerConfiguration.GarbageCollectorController.EnableGarbageCollector: "false": does not agree with "T" of ClusterConfiguration.apiServer.extraArgs.enable-garbage-collector (f)',

@@ -58,6 +58,133 @@ t.test('check judges a proxy by the platform of its mode, or by --platform', asy
   t.match((await run(['--platform=mac', 'open'], files)).stderr, /--platform: "mac": must be linux or windows/);
 });
 
+t.test('check refuses a misspelt kind of a known group, and names the nearest', async (t) => {
+  const findings = async (apiVersion: string, kind: string): Promise<string> =>
+    (await run(['f'], { f: `apiVersion: ${apiVersion}\nkind: ${kind}\n` })).stdout;
+  for (const [apiVersion, kind, nearest] of [
+    ['apiserver.config.k8s.io/v1', 'EncryptionConfigurations', 'EncryptionConfiguration'],
+    ['kubeadm.k8s.io/v1beta4', 'ClusterConfig', null],
+    ['kubeadm.k8s.io/v1beta4', 'clusterConfiguration', 'ClusterConfiguration'],
+    ['audit.k8s.io/v1', 'Polciy', 'Policy'],
+    ['kubeproxy.config.k8s.io/v1alpha1', 'KubeProxyConfigurations', 'KubeProxyConfiguration'],
+    ['client.authentication.k8s.io/v1', 'ExecCredentials', 'ExecCredential'],
+  ] as const)
+    t.equal(
+      await findings(apiVersion, kind),
+      `f:2: document 1: error: kind: "${apiVersion} ${kind}": is no kind of its group${nearest === null ? '' : `: should be "${nearest}"`}\n`,
+    );
+  t.match(await findings('kubeproxy.config.k8s.io/v1', 'KubeProxyConfiguration'), /is a version that is not known/);
+  t.match(await findings('apps/v1', 'Deployment'), /warning: .*is a kind that is not known here/);
+  t.match(await findings('v1', 'Pod'), /warning: .*is a kind that is not known here/);
+});
+
+t.test('check finds documents that do not go together in one file', async (t) => {
+  const header = (kind: string, group = 'kubeadm.k8s.io/v1beta4'): string => `apiVersion: ${group}\nkind: ${kind}\n`;
+  const cluster = header('ClusterConfiguration');
+  const init = header('InitConfiguration');
+  const upgrade = header('UpgradeConfiguration');
+  const join = `${header('JoinConfiguration')}discovery: {file: {kubeConfigPath: /a}, tlsBootstrapToken: abcdef.0123456789abcdef}\n`;
+  const findings = async (...documents: readonly string[]): Promise<readonly string[]> =>
+    (await run(['f'], { f: documents.join('---\n') })).stdout.split('\n').filter((line) => line !== '');
+  t.same(await findings(init, cluster, HEADER.replace('10.0.0.0/8', '10.244.0.0/16')), []);
+  t.same(await findings(upgrade), []);
+  t.same(await findings(cluster, init, cluster), [
+    'f:7: document 3: error: ClusterConfiguration: is given twice in this file',
+  ]);
+  t.same(await findings(HEADER, HEADER), [
+    'f:5: document 2: error: KubeProxyConfiguration: is given twice in this file',
+  ]);
+  t.same(await findings(init, join), [
+    'f:1: document 1: warning: InitConfiguration: is ignored by the command that reads JoinConfiguration',
+  ]);
+  t.same(await findings(upgrade, cluster), [
+    'f:4: document 2: warning: ClusterConfiguration: is ignored by the command that reads UpgradeConfiguration',
+  ]);
+  t.same((await run(['a', 'b'], { a: cluster, b: cluster })).stdout, '', 'files of two clusters');
+});
+
+t.test('check judges flags of kubelets by the rules of their file, over the file beside them', async (t) => {
+  const kubelet = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
+  const findings = async (flags: Readonly<Record<string, string>>, file = ''): Promise<readonly string[]> => {
+    const args = Object.entries(flags).map(([name, value]) => ({ name, value }));
+    const init = `apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nnodeRegistration: {kubeletExtraArgs: ${JSON.stringify(args)}}\n`;
+    const { stdout } = await run(['f'], { f: file === '' ? init : `${init}---\n${kubelet}${file}` });
+    return stdout.split('\n').flatMap((line) => (line.includes(': error: ') ? [line.replace(/^.*\.value: /, '')] : []));
+  };
+  const rows: readonly (readonly [
+    flags: Readonly<Record<string, string>>,
+    error: RegExp,
+    neighbour: Readonly<Record<string, string>>,
+    file?: string,
+  ])[] = [
+    [
+      { 'image-gc-low-threshold': '86' },
+      /^--image-gc-low-threshold: "86" must be below/,
+      { 'image-gc-low-threshold': '84' },
+    ],
+    [
+      { 'image-gc-low-threshold': '86' },
+      /must be below/,
+      { 'image-gc-low-threshold': '86', 'image-gc-high-threshold': '90' },
+    ],
+    [
+      { 'image-gc-low-threshold': '96' },
+      /must be below/,
+      { 'image-gc-low-threshold': '86' },
+      'imageGCHighThresholdPercent: 95\n',
+    ],
+    [
+      { 'enforce-node-allocatable': 'system-reserved' },
+      /^--enforce-node-allocatable: "system-reserved" has system-reserved, which needs systemReservedCgroup/,
+      { 'enforce-node-allocatable': 'system-reserved', 'system-reserved-cgroup': '/a' },
+    ],
+    [
+      { 'enforce-node-allocatable': 'none,pods' },
+      /^--enforce-node-allocatable: "none,pods" has none beside others/,
+      { 'enforce-node-allocatable': 'none' },
+    ],
+    [{ runonce: 'true' }, /^--runonce: "true" is a mode that there is no more/, { runonce: 'false' }],
+    [
+      { 'qos-reserved': 'memory=50%' },
+      /^--qos-reserved: .* needs a feature gate that is off/,
+      { 'qos-reserved': 'memory=50%', 'feature-gates': 'QOSReserved=true' },
+    ],
+    [
+      { 'log-text-split-stream': 'true' },
+      /^--log-text-split-stream: "true" needs a feature gate/,
+      { 'log-text-split-stream': 'true', 'feature-gates': 'LoggingAlphaOptions=true' },
+    ],
+    [
+      { 'rotate-server-certificates': 'true', 'feature-gates': 'RotateKubeletServerCertificate=false' },
+      /^--rotate-server-certificates: "true" needs a feature gate/,
+      { 'rotate-server-certificates': 'true' },
+    ],
+    [
+      { 'eviction-soft': 'memory.available<1Gi' },
+      /^--eviction-soft: .* has memory.available, which needs a time/,
+      { 'eviction-soft': 'memory.available<1Gi', 'eviction-soft-grace-period': 'memory.available=1m' },
+    ],
+    [
+      { port: '10255', 'read-only-port': '10255' },
+      /^--read-only-port: "10255" is the same as port/,
+      { port: '10254', 'read-only-port': '10255' },
+    ],
+    [
+      { vmodule: 'a=1', 'logging-format': 'json' },
+      /^--vmodule: "a=1" must not be given with format json/,
+      { vmodule: 'a=1', 'logging-format': 'text' },
+    ],
+  ];
+  for (const [flags, error, neighbour, file] of rows) {
+    const found = await findings(flags, file);
+    t.equal(found.length, 1, `${JSON.stringify(flags)}: ${found.join('; ')}`);
+    t.match(found[0], error);
+    t.same(await findings(neighbour, file), [], JSON.stringify(neighbour));
+  }
+  const broken = 'imageGCLowThresholdPercent: 99\n';
+  t.same((await findings({ 'max-pods': '5' }, broken)).length, 1, 'what the file breaks is an error of the file alone');
+});
+
 const CONFIG_MAP = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: kube-proxy, namespace: kube-system}

@@ -5,7 +5,8 @@ import { bool, field, list, map, oneOf, partial, required, struct, text, type Ki
 
 /** What the API server records of requests. */
 
-export const STAGE = oneOf('RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic');
+const STAGES = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic'];
+export const STAGE = oneOf(...STAGES);
 export const LEVEL = oneOf('None', 'Metadata', 'Request', 'RequestResponse');
 
 /** Whether two entries of a list of resources, `a`, `a/b`, `a/*`, `*` + `/b` or `*`, have something in common. */
@@ -38,19 +39,56 @@ const URLS = rule('format', (section) => {
       section.refuse('format', `nonResourceURLs[${index}]`, 'cannot be read', 'a path, with * at its end only, or *');
 });
 
-const SELECTORS = ['users', 'userGroups', 'verbs', 'resources', 'namespaces', 'nonResourceURLs'];
+/** Whether a list that selects everything where it is empty has all of another one. */
+function includesAll(one: Section, other: Section, name: string): boolean {
+  if (!one.has(name)) return true;
+  const [own, others] = [one.texts(name), other.texts(name)];
+  return other.has(name) && others.every((each) => own.includes(each));
+}
+
+function urlCovers(one: string, other: string): boolean {
+  return one === other || (one.endsWith('*') && other.startsWith(one.slice(0, -1)));
+}
+
+/** An entry without resources is for all of its group. */
+function resourcesCover(one: Section, other: Section): boolean {
+  if (one.text('group') !== other.text('group')) return false;
+  return includesAll(one, other, 'resources') && includesAll(one, other, 'resourceNames');
+}
+
+/** Whether all requests that a rule matches are matched by another one. */
+function covers(one: Section, other: Section): boolean {
+  const [resources, otherResources] = [one.sections('resources'), other.sections('resources')];
+  const [urls, otherUrls] = [one.texts('nonResourceURLs'), other.texts('nonResourceURLs')];
+  return (
+    ['users', 'userGroups', 'verbs', 'namespaces'].every((name) => includesAll(one, other, name)) &&
+    (!one.has('resources') ||
+      (otherResources.length > 0 &&
+        otherResources.every((each) => resources.some((entry) => resourcesCover(entry, each))))) &&
+    (!one.has('nonResourceURLs') ||
+      (otherUrls.length > 0 && otherUrls.every((each) => urls.some((url) => urlCovers(url, each)))))
+  );
+}
 
 /** The first rule that matches counts. */
 const REACHABLE = rule('unreachable', (section) => {
   const rules = section.sections('rules');
-  const isForAll = (each: Section): boolean => !SELECTORS.some((name) => each.has(name));
-  const index = rules.findIndex(isForAll);
-  if (index >= 0 && index < rules.length - 1)
-    rules[index + 1]?.warn(
-      'unreachable',
-      '',
-      'is never reached, like all after it: the rule before it matches everything',
-    );
+  for (const [index, each] of rules.entries()) {
+    const earlier = rules.slice(0, index).findIndex((one) => covers(one, each));
+    if (earlier >= 0) each.warn('unreachable', '', `is never reached: rules[${earlier}] matches all that it matches`);
+  }
+});
+
+/** What the policy and a rule omit adds up. */
+const SOME_STAGE = rule('no-effect', (section) => {
+  const omitted = section.texts('omitStages');
+  const isAll = (more: readonly string[]): boolean =>
+    STAGES.every((stage) => omitted.includes(stage) || more.includes(stage));
+  if (isAll([])) section.warn('no-effect', 'omitStages', 'has all stages: nothing is recorded');
+  else
+    for (const each of section.sections('rules'))
+      if (each.text('level') !== 'None' && isAll(each.texts('omitStages')))
+        each.warn('no-effect', 'omitStages', 'leaves no stage: nothing is recorded');
 });
 
 /** Nothing of it counts for a policy, but what it has is read. */
@@ -93,6 +131,7 @@ const POLICY = struct(
     omitManagedFields: field(bool, { since: 23 }),
   },
   REACHABLE,
+  SOME_STAGE,
 );
 
 export const AUDIT_POLICY: KindTable = { kind: 'Policy', group: 'audit.k8s.io', versions: { v1: {} }, table: POLICY };

@@ -1,11 +1,11 @@
-import { joinProblems, printValue } from '../errors.js';
+import { clip, joinProblems, printValue } from '../errors.js';
 import { KUBERNETES_MINOR } from '../version.js';
 import { Mapping, parseDocuments } from '../yaml.js';
 import { joinApiVersion, splitApiVersion } from './api-version.js';
 import { readStruct, type Reading } from './read.js';
 import { printReport, UNCOMPILED, type Report } from './report.js';
 import type { Section } from './section.js';
-import type { KindTable, TypeMeta } from './types.js';
+import type { EmbeddedType, KindTable, TypeMeta } from './types.js';
 
 interface Environment {
   readonly report: (report: Report) => void;
@@ -25,7 +25,7 @@ export function readByTable(
   path: string,
   environment: Environment,
 ): Section {
-  const { report, release, tableFor, reportUnknownKind } = environment;
+  const { report, release } = environment;
   const { version } = splitApiVersion(apiVersion);
   const { since, deprecated, removed, isServed = true } = versions[version] ?? {};
   const say = (severity: Report['severity'], problem: string): void => {
@@ -47,14 +47,46 @@ export function readByTable(
     version,
     release,
     report,
-    readEmbedded: (meta, within, at, isNamed) => {
-      const inner = tableFor(meta);
-      if (inner !== null) return readByTable(inner, meta, within, at, environment);
-      if (isNamed) reportUnknownKind(meta, `${at}.apiVersion`, report);
-      return null;
-    },
+    readEmbedded: (type, within, at, parent) => readEmbedded(type, within, at, parent, environment),
   };
   return readStruct(table, mapping, path, reading, true);
+}
+
+/** By the table of its own kind, where that is known. */
+function readEmbedded(
+  { kindOf, kinds }: EmbeddedType,
+  mapping: Mapping,
+  path: string,
+  parent: Section,
+  environment: Environment,
+): Section | null {
+  const { report, tableFor, reportUnknownKind } = environment;
+  const known = kindOf?.(parent) ?? null;
+  const own = metaOf(mapping);
+  const meta = { apiVersion: own.apiVersion || (known?.apiVersion ?? ''), kind: own.kind || (known?.kind ?? '') };
+  const say = (
+    severity: Report['severity'],
+    rule: string,
+    name: string,
+    value: string | null,
+    problem: string,
+    expected = '',
+  ): null => {
+    report({ severity, rule, path: `${path}${name}`, value, problem, expected });
+    return null;
+  };
+  if (meta.kind === '' && meta.apiVersion === '')
+    return say('warning', 'unknown-kind', '', null, 'has neither apiVersion nor kind: it was not checked');
+  const wanted = kinds(parent);
+  if (wanted.length > 0 && !wanted.includes(`${splitApiVersion(meta.apiVersion).group} ${meta.kind}`)) {
+    const value = printValue(`${clip(meta.apiVersion)} ${clip(meta.kind)}`);
+    const expected = wanted.map((each) => printValue(each)).join(' or ');
+    return say('error', 'kind', '.kind', value, 'is not the kind that belongs here', expected);
+  }
+  const table = tableFor(meta);
+  if (table !== null) return readByTable(table, meta, mapping, path, environment);
+  if (known === null) reportUnknownKind(meta, `${path}.apiVersion`, report);
+  return null;
 }
 
 /**

@@ -14,7 +14,6 @@ import {
   type ScalarType,
   type StructType,
   type Type,
-  type TypeMeta,
 } from './types.js';
 
 /** In what a document is read. */
@@ -26,8 +25,8 @@ export interface Reading {
   readonly report: (report: Report) => void;
   /** What to say of a value that its type does not take; absent: what check says of it. */
   readonly refusal?: (type: Type, value: unknown) => Omit<Report, 'severity' | 'path'>;
-  /** Reads a document within this one by the table of its own kind. @param isSaid whether it says itself what it is. */
-  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string, isNamed: boolean) => Section | null;
+  /** Reads a document within this one by the table of its own kind. */
+  readonly readEmbedded: (type: EmbeddedType, mapping: Mapping, path: string, parent: Section) => Section | null;
 }
 
 /** The fields that every document has. */
@@ -168,7 +167,7 @@ function readValue(
         : refuse('type', WRONG_TYPE, shouldBe(type));
     case 'embedded':
       return value instanceof Mapping
-        ? readEmbedded(type, value, path, parent, reading)
+        ? reading.readEmbedded(type, value, path, parent)
         : refuse('type', WRONG_TYPE, shouldBe(type));
   }
 }
@@ -267,26 +266,6 @@ function readMap(
     return [key, { read, given: value !== null, shown }];
   });
   return new Section(path, reading.version, reading.release, new Map(entries), reading.report);
-}
-
-function readEmbedded(
-  { kindOf }: EmbeddedType,
-  mapping: Mapping,
-  path: string,
-  parent: Section,
-  reading: Reading,
-): Section | null {
-  const [apiVersion, kind] = TYPE_META.map((name) => mapping.entries.get(name));
-  const known = kindOf?.(parent) ?? null;
-  const meta = {
-    apiVersion: typeof apiVersion === 'string' ? apiVersion : (known?.apiVersion ?? ''),
-    kind: typeof kind === 'string' ? kind : (known?.kind ?? ''),
-  };
-  if (meta.kind === '' && meta.apiVersion === '') {
-    say(reading, 'warning', 'unknown-kind', path, null, 'has neither apiVersion nor kind: it was not checked');
-    return null;
-  }
-  return reading.readEmbedded(meta, mapping, path, known === null);
 }
 
 function reportUnknown(type: StructType, mapping: Mapping, path: string, reading: Reading, isDocument: boolean): void {

@@ -67,6 +67,8 @@ export interface EmbeddedType {
   readonly is: 'embedded';
   /** What it is where it does not say so itself; null: anything. */
   readonly kindOf: ((parent: Section) => TypeMeta | null) | null;
+  /** Which it may be, as `group kind`; empty: any. */
+  readonly kinds: (parent: Section) => readonly string[];
 }
 
 interface AnyType {
@@ -234,8 +236,8 @@ export function partial(fields: StructType['fields'], ...rules: readonly Rule[])
   return { is: 'struct', fields, rules, lenient: true };
 }
 
-export function embedded(kindOf: EmbeddedType['kindOf'] = null): EmbeddedType {
-  return { is: 'embedded', kindOf };
+export function embedded(kindOf: EmbeddedType['kindOf'] = null, kinds: EmbeddedType['kinds'] = () => []): EmbeddedType {
+  return { is: 'embedded', kindOf, kinds };
 }
 
 export function field<T extends Type>(type: T, rest: FieldOf<T>): Field & Typed<ValueOf<T>> {

@@ -52,12 +52,17 @@ export function placeOf(document: Document, section: Section | null, name: strin
 }
 
 /** An argument that kubeadm gives a component: of a map, or of a list, whose last one counts. Programs take `_` for `-`. */
-export function argumentOf(document: Document, component: Section | null, name: string): readonly Place[] {
+export function argumentOf(
+  document: Document,
+  component: Section | null,
+  name: string,
+  list = 'extraArgs',
+): readonly Place[] {
   const isNamed = (given: string): boolean => given.replaceAll('_', '-') === name;
-  const asMap = component?.section('extraArgs') ?? null;
+  const asMap = component?.section(list) ?? null;
   if (component === null) return [];
   if (asMap !== null) return placeOf(document, asMap, asMap.names().findLast(isNamed) ?? name);
-  const given = component.sections('extraArgs').findLast((argument) => isNamed(argument.text('name')));
+  const given = component.sections(list).findLast((argument) => isNamed(argument.text('name')));
   const value = given?.text('value') ?? '';
-  return value === '' ? [] : [{ document, path: component.pathOf(`extraArgs.${name}`), value }];
+  return value === '' ? [] : [{ document, path: component.pathOf(`${list}.${name}`), value }];
 }

@@ -218,8 +218,15 @@ function domains(documents: readonly Document[]): readonly Finding[] {
     placeOf(document, section.section('networking'), 'dnsDomain'),
   );
   if (cluster === undefined) return [];
-  return sectionsOf(documents, 'KubeletConfiguration')
-    .flatMap(({ document, section }) => placeOf(document, section, 'clusterDomain'))
+  const flags = sectionsOf(documents, 'InitConfiguration', 'JoinConfiguration').flatMap(({ document, section }) =>
+    argumentOf(document, section.section('nodeRegistration'), 'cluster-domain', 'kubeletExtraArgs'),
+  );
+  return [
+    ...sectionsOf(documents, 'KubeletConfiguration').flatMap(({ document, section }) =>
+      placeOf(document, section, 'clusterDomain'),
+    ),
+    ...flags,
+  ]
     .filter(({ value }) => value !== cluster.value)
     .map((place) => findingAt('error', 'cluster-domain', place, `does not agree with ${printPlace(cluster)}`));
 }

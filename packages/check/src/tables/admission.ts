@@ -36,8 +36,24 @@ function configurationOf(plugin: Section): TypeMeta | null {
   return plugin.text('name') === 'ImagePolicyWebhook' ? IMAGE_POLICY_META : null;
 }
 
+const WEBHOOKS = ['apiserver.config.k8s.io WebhookAdmissionConfiguration'];
+
+/** Of plugins of Kubernetes whose configuration has a kind. */
+const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
+  EventRateLimit: ['eventratelimit.admission.k8s.io Configuration'],
+  ImagePolicyWebhook: ['imagepolicy.k8s.io ImagePolicyWebhookConfiguration'],
+  MutatingAdmissionPolicy: ['apiserver.config.k8s.io MutatingAdmissionPolicyConfiguration'],
+  MutatingAdmissionWebhook: WEBHOOKS,
+  PodSecurity: ['pod-security.admission.config.k8s.io PodSecurityConfiguration'],
+  ResourceQuota: ['apiserver.config.k8s.io ResourceQuotaConfiguration', 'resourcequota.admission.k8s.io Configuration'],
+  ValidatingAdmissionPolicy: ['apiserver.config.k8s.io ValidatingAdmissionPolicyConfiguration'],
+  ValidatingAdmissionWebhook: WEBHOOKS,
+};
+
+const CONFIGURATION = embedded(configurationOf, (plugin) => CONFIGURATIONS[plugin.text('name')] ?? []);
+
 const ADMISSION = struct({
-  plugins: list(struct({ name: required(text), path, configuration: embedded(configurationOf) }, UNUSED_PATH), {
+  plugins: list(struct({ name: required(text), path, configuration: CONFIGURATION }, UNUSED_PATH), {
     unique: 'name',
   }),
 });

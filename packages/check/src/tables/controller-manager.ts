@@ -44,10 +44,31 @@ function concurrent(name: string, initial?: number): StructType {
 /** `*`, `name` or `-name`; the first entry for a name counts. */
 const FIRST_COUNTS = rule('unique', (section) => {
   for (const name of ['Controllers', 'Webhooks'].filter((each) => section.has(each))) {
-    const entries = section.texts(name).map((entry) => entry.replace(/^-/, ''));
+    const entries = section
+      .texts(name)
+      .map((entry) => entry.replace(/^-/, ''))
+      .filter((entry) => entry !== '');
     const again = entries.find((entry, index) => entries.indexOf(entry) < index);
     if (again !== undefined) section.warn('unique', name, `names ${JSON.stringify(again)} twice, the first one counts`);
   }
+});
+
+/** An entry without a name switches nothing. */
+const NAMED_ENTRIES = rule('value', (section) => {
+  for (const name of ['Controllers', 'Webhooks'])
+    for (const [index, entry] of section.texts(name).entries())
+      if (/^-?$/.test(entry)) section.refuse('value', `${name}[${index}]`, 'has no name', '*, a name, or - and a name');
+});
+
+const MIGRATION = rule('no-effect', (section) => {
+  if (
+    section
+      .section('LeaderMigration')
+      ?.names()
+      .some((name) => section.section('LeaderMigration')?.has(name)) === true &&
+    !section.truth('LeaderMigrationEnabled')
+  )
+    section.warn('no-effect', 'LeaderMigration', 'has no effect without LeaderMigrationEnabled');
 });
 
 const LEADERS = {
@@ -80,6 +101,8 @@ const GENERIC = struct(
     LeaderMigration: LEADER_MIGRATION,
   },
   FIRST_COUNTS,
+  NAMED_ENTRIES,
+  MIGRATION,
 );
 
 const ALLOCATION = rule('requires', (section) => {
@@ -107,6 +130,10 @@ const CLOUD_SHARED = struct(
     ConfigureCloudRoutes: bool,
   },
   ALLOCATION,
+  rule('no-effect', (section) => {
+    if (section.has('ExternalCloudVolumePlugin') && section.within('CloudProvider')?.text('Name') !== 'external')
+      section.warn('no-effect', 'ExternalCloudVolumePlugin', 'has no effect unless CloudProvider.Name is "external"');
+  }),
 );
 
 const SIGNER = struct({ CertFile: path, KeyFile: path }, needs('CertFile', 'KeyFile'), needs('KeyFile', 'CertFile'));
@@ -190,6 +217,19 @@ const ZONE_THRESHOLD = rule('fraction', (section) => {
   else if (threshold > 1) section.refuse('fraction', name, 'is neither a share nor a number of nodes', expected);
 });
 
+/** A connection of HTTP/2 to a node agent's API server is given up after so long: 15 s for a ping, 30 s without reading. */
+const CONNECTION_LOST_MS = 45_000;
+
+const GRACE = rule('order', (section) => {
+  const grace = section.milliseconds('NodeMonitorGracePeriod') ?? 0;
+  if (grace > 0 && grace <= CONNECTION_LOST_MS)
+    section.warn(
+      'order',
+      'NodeMonitorGracePeriod',
+      'is not above 45s, the sum of the timeouts of HTTP/2 for pings (15s) and reading (30s)',
+    );
+});
+
 const LIFECYCLE = struct(
   {
     NodeEvictionRate: rate,
@@ -199,6 +239,7 @@ const LIFECYCLE = struct(
     UnhealthyZoneThreshold: scalar('number', 0),
   },
   ZONE_THRESHOLD,
+  GRACE,
 );
 
 const AUTOSCALER = struct({
@@ -310,7 +351,7 @@ export const CONTROLLER_MANAGERS: readonly KindTable[] = [
       NodeController: struct({ ConcurrentNodeSyncs: count, ConcurrentNodeStatusUpdates: field(int(0), { since: 36 }) }),
       ServiceController: SERVICES,
       NodeStatusUpdateFrequency: orZero(parsed(scalar('duration above 0'))),
-      Webhook: struct({ Webhooks: list(text) }, FIRST_COUNTS),
+      Webhook: struct({ Webhooks: list(text) }, FIRST_COUNTS, NAMED_ENTRIES),
     }),
   },
   leaderMigration('v1', {}),

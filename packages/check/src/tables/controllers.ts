@@ -43,7 +43,7 @@ const KNOWN: ReadonlySet<string> = new Set(`${NAMES} ${OLD_NAMES}`.trim().split(
 /** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. Other releases have others. */
 function unknownController(entries: readonly string[], release: number): string | null {
   if (release !== KUBERNETES_MINOR) return null;
-  return entries.find((entry) => entry !== '*' && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
+  return entries.find((entry) => !['*', '', '-'].includes(entry) && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
 }
 
 export const KNOWN_CONTROLLERS: Rule = rule('value', (section) => {

@@ -22,6 +22,8 @@ import {
   type Rule,
 } from '../../../../src/config/tables/types.js';
 
+import { pem } from './pem.js';
+
 /** How clients reach the API server and prove who they are, as strictly as can be: full of secrets. */
 
 const EXTENSIONS = list(struct({ name: required(text), extension: any }), { unique: 'name' });
@@ -44,6 +46,7 @@ const CLUSTER = struct(
   ...READ_CLUSTER.rules,
   AUTHORITY,
   UNVERIFIED,
+  pem('certificate-authority-data', 'certificate', 'base64'),
 );
 
 const EXEC = struct(
@@ -96,6 +99,8 @@ const USER = struct(
   PAIR,
   IMPERSONATED,
   ONE_METHOD,
+  pem('client-certificate-data', 'certificate', 'base64'),
+  pem('client-key-data', 'private key', 'base64'),
 );
 
 /** What a context names has to be there. */
@@ -148,21 +153,36 @@ const KUBECONFIG = struct(
   CURRENT,
 );
 
-/** What a plugin receives, and what it answers. */
-const EXEC_CREDENTIAL = struct({
-  spec: struct({ cluster: struct({ ...SERVER, config: any }), interactive: bool }),
-  status: struct(
-    {
-      expirationTimestamp: scalar('timestamp'),
-      token: secret(text),
-      clientCertificateData: secret(text),
-      clientKeyData: secret(text),
-    },
-    someOf('token', 'clientCertificateData'),
-    needs('clientCertificateData', 'clientKeyData'),
-    needs('clientKeyData', 'clientCertificateData'),
-  ),
+/** The reference demands both of a plugin's answer, too; clients take one without them. */
+const SPEC = rule('required', (section) => {
+  if (!section.isGiven('spec')) section.warn('required', 'spec', 'is missing, which clients allow', 'a mapping');
+  else if (section.section('spec')?.isGiven('interactive') !== true)
+    section.warn('required', 'spec.interactive', 'is missing, which clients allow', 'true or false');
 });
+
+/** What a plugin receives, and what it answers. */
+const EXEC_CREDENTIAL = struct(
+  {
+    spec: struct({
+      cluster: struct({ ...SERVER, config: any }, pem('certificate-authority-data', 'certificate', 'base64')),
+      interactive: bool,
+    }),
+    status: struct(
+      {
+        expirationTimestamp: scalar('timestamp'),
+        token: secret(text),
+        clientCertificateData: secret(text),
+        clientKeyData: secret(text),
+      },
+      someOf('token', 'clientCertificateData'),
+      needs('clientCertificateData', 'clientKeyData'),
+      needs('clientKeyData', 'clientCertificateData'),
+      pem('clientCertificateData', 'certificate', 'text'),
+      pem('clientKeyData', 'private key', 'text'),
+    ),
+  },
+  SPEC,
+);
 
 export const CREDENTIALS: readonly KindTable[] = [
   { kind: 'Config', group: '', versions: { v1: {} }, table: KUBECONFIG },

@@ -9,7 +9,7 @@ import { Mapping } from '../../../../src/config/yaml.js';
 
 /** Flags as kubeadm has them: names and texts, read by a table of the same language as documents. */
 
-interface Argument {
+export interface Argument {
   readonly name: string;
   readonly text: string;
   /** Within the section. */
@@ -32,7 +32,7 @@ export function flagsOf(name: string, flags: StructType['fields']): Rule {
   });
 }
 
-function argumentsIn(section: Section, name: string): readonly Argument[] {
+export function argumentsIn(section: Section, name: string): readonly Argument[] {
   const map = section.section(name);
   if (map !== null)
     return map
@@ -95,7 +95,7 @@ const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
 const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
 
 /** What a document would have in place of the text; text that cannot be read stays as it is, which no such type takes. */
-function valueOf(type: Type, text: string): unknown {
+export function valueOf(type: Type, text: string): unknown {
   switch (type.is) {
     case 'scalar': {
       const { in: wanted } = type.spelling;

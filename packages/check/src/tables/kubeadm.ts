@@ -224,6 +224,18 @@ function argumentOf(component: Section | null, name: string): string {
   );
 }
 
+/** Without them nodes and kubeadm's own components are not admitted. */
+const AUTHORIZERS = rule('authorization', (section) => {
+  const modes = argumentOf(section.section('apiServer'), 'authorization-mode');
+  const missing = ['Node', 'RBAC'].filter((mode) => !modes.split(',').includes(mode));
+  if (modes !== '' && missing.length > 0)
+    section.refuse(
+      'authorization',
+      'apiServer.extraArgs',
+      `has authorization-mode ${printValue(modes)} without ${missing.join(' and ')}`,
+    );
+});
+
 /** kubeadm's own, which are others than those of components. */
 const KUBEADM_GATES = ['PublicKeysECDSA', 'RootlessControlPlane', 'NodeLocalCRISocket'];
 const OWN_GATES = rule('feature-gate', (section) => {
@@ -297,6 +309,7 @@ function cluster(version: Version): StructType {
       certificateValidityPeriod: added(scalar('duration above 0')),
       caCertificateValidityPeriod: added(scalar('duration above 0')),
     },
+    AUTHORIZERS,
     SUBNETS,
     OWN_GATES,
     VALIDITY,

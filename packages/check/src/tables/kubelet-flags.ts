@@ -112,6 +112,18 @@ const BY_FIELD: Readonly<Record<string, string>> = {
   'contention-profiling': 'enableContentionProfiling',
 };
 
+/** Where the file has the setting of a flag. */
+export const SETTINGS: Readonly<Record<string, string>> = {
+  ...BY_FIELD,
+  'feature-gates': 'featureGates',
+  'log-text-info-buffer-size': 'logging.options.text.infoBufferSize',
+  'log-text-split-stream': 'logging.options.text.splitStream',
+  'logging-format': 'logging.format',
+  runonce: 'runOnce',
+  'tls-cipher-suites': 'tlsCipherSuites',
+  vmodule: 'logging.vmodule',
+};
+
 /** The node agent's flags. Most are deprecated, as the file has their settings. */
 export const KUBELET_FLAGS: StructType['fields'] = {
   ...Object.fromEntries(Object.entries(BY_FIELD).map(([flag, name]) => [flag, moved(name)])),

@@ -213,7 +213,7 @@ export const NODE_TAINT = struct(
   {
     key: required(scalar('label key')),
     value: scalar('label value'),
-    effect: oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
+    effect: required(oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute')),
     timeAdded: scalar('timestamp'),
   },
   rule('exclusive', (section) => {

@@ -1,3 +1,4 @@
+import { isMapping } from '../../../../src/base/mapping.js';
 import { rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { scalar } from '../../../../src/config/tables/formats.js';
@@ -45,16 +46,39 @@ const OBJECTS = rule('operation', (section) => {
 const PATCH = rule('patch', (section) => {
   if (section.has('patch') !== section.has('patchType'))
     section.refuse('patch', section.has('patch') ? 'patchType' : 'patch', 'is missing beside the other of both');
-  else if (section.has('patch') && !isListOfJson(section.text('patch')))
-    section.refuse('patch', 'patch', 'cannot be read', 'a list of operations in JSON, in base64');
+  else if (section.text('patch') !== '') {
+    const problem = patchProblem(section.text('patch'));
+    if (problem !== null) section.refuse('patch', 'patch', problem, 'operations of RFC 6902 in JSON, in base64');
+  }
 });
 
-function isListOfJson(base64: string): boolean {
+/** What is wrong with a JSON patch; null: nothing. */
+function patchProblem(base64: string): string | null {
+  let operations: unknown;
   try {
-    return Array.isArray(JSON.parse(Buffer.from(base64, 'base64').toString('utf8')));
+    operations = JSON.parse(Buffer.from(base64, 'base64').toString('utf8'));
   } catch {
-    return false;
+    return 'cannot be read';
   }
+  if (!Array.isArray(operations)) return 'is no list';
+  for (const [index, operation] of operations.entries()) {
+    const problem = operationProblem(operation);
+    if (problem !== null) return `has operation [${index}], which ${problem}`;
+  }
+  return null;
+}
+
+const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/;
+const OF_VALUES = ['add', 'replace', 'test'];
+const OF_OTHERS = ['move', 'copy'];
+
+function operationProblem(operation: unknown): string | null {
+  if (!isMapping(operation)) return 'is no mapping';
+  const { op, path, from } = operation;
+  if (typeof op !== 'string' || ![...OF_VALUES, ...OF_OTHERS, 'remove'].includes(op)) return 'has no known op';
+  if (typeof path !== 'string' || !POINTER.test(path)) return 'has no path';
+  if (OF_VALUES.includes(op) && !('value' in operation)) return 'has no value';
+  return OF_OTHERS.includes(op) && (typeof from !== 'string' || !POINTER.test(from)) ? 'has no from' : null;
 }
 
 const DENIAL = rule('no-effect', (section) => {
@@ -156,6 +180,22 @@ const TIMES = rule('order', (section) => {
     section.refuse('order', 'stageTimestamp', 'is before requestReceivedTimestamp');
 });
 
+/** Requests of no resource have HTTP methods for verbs, in small letters; those of resources have verbs of their own. */
+const HTTP_METHODS = ['post', 'put', 'head', 'options', 'trace'];
+
+const VERB = rule('verb', (section) => {
+  const verb = section.text('verb');
+  if (verb !== verb.toLowerCase()) section.refuse('verb', 'verb', 'has capital letters');
+  else if (section.isGiven('objectRef') && HTTP_METHODS.includes(verb))
+    section.refuse('verb', 'verb', 'is an HTTP method, and objectRef names a resource', 'a verb such as "create"');
+});
+
+const OF_RESOURCES = rule('requires', (section) => {
+  for (const [name] of BODIES)
+    if (section.isGiven(name) && !section.isGiven('objectRef'))
+      section.refuse('requires', name, 'is only recorded of resources, and there is no objectRef');
+});
+
 const EVENT = struct(
   {
     level: required(LEVEL),
@@ -186,6 +226,8 @@ const EVENT = struct(
   },
   LEVELS,
   TIMES,
+  VERB,
+  OF_RESOURCES,
 );
 
 const EVENT_LIST = struct({

@@ -1,5 +1,5 @@
 import { atMost, rule } from '../../../../src/config/tables/rules.js';
-import type { Section } from '../../../../src/config/tables/section.js';
+import { Section, type Read } from '../../../../src/config/tables/section.js';
 import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
@@ -20,13 +20,20 @@ import {
   type TypeMeta,
 } from '../../../../src/config/tables/types.js';
 import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+import { pem } from './pem.js';
 
 /** The scheduler, and the arguments of its plugins. */
 
 const GROUP = 'kubescheduler.config.k8s.io';
 
 const PLUGINS = list(struct({ name: required(text), weight: int(0) }), { unique: 'name' });
-const PLUGIN_SET = struct({ enabled: PLUGINS, disabled: PLUGINS });
+const PLUGIN_SET = struct(
+  { enabled: PLUGINS, disabled: PLUGINS },
+  rule('value', (section) => {
+    for (const plugin of section.sections('enabled'))
+      if (plugin.text('name') === '*') plugin.refuse('value', 'name', 'is for disabled plugins alone', 'a plugin');
+  }),
+);
 
 const POINTS = [
   'preEnqueue',
@@ -61,6 +68,32 @@ function argumentsOf(plugin: Section): TypeMeta {
   return { apiVersion: `${GROUP}/v1`, kind: `${plugin.text('name')}Args` };
 }
 
+/** Plugins of others have arguments of any kind. */
+function kindsOfArguments(plugin: Section): readonly string[] {
+  const kind = `${plugin.text('name')}Args`;
+  return kind in ARGUMENTS ? [`${GROUP} ${kind}`] : [];
+}
+
+/** Plugins of Kubernetes that do not bind or do not sort. Those of others may do both. */
+const NEITHER = `SchedulingGates NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit
+  VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DefaultPreemption
+  NodeResourcesBalancedAllocation ImageLocality DynamicResources NodeDeclaredFeatures GangScheduling`.split(/\s+/);
+
+/** Without the defaults a profile still needs a plugin that sorts its queue, and one that binds. */
+const STILL_COMPLETE = rule('required', (section) => {
+  const names = (point: string, list: string): readonly string[] =>
+    (section.within(`plugins.${point}`)?.sections(list) ?? []).map((plugin) => plugin.text('name'));
+  if (!names('multiPoint', 'disabled').includes('*')) return;
+  for (const [point, usual, other] of [
+    ['queueSort', 'PrioritySort', 'DefaultBinder'],
+    ['bind', 'DefaultBinder', 'PrioritySort'],
+  ] as const) {
+    const others = names('multiPoint', 'enabled').filter((name) => name !== other && !NEITHER.includes(name));
+    if (names(point, 'enabled').length === 0 && others.length === 0)
+      section.refuse('required', `plugins.${point}`, 'has no plugin, as multiPoint disables all', usual);
+  }
+});
+
 /** Volume limits of single clouds, which storage drivers report now. */
 const GONE = ['AzureDiskLimits', 'CinderLimits', 'EBSLimits', 'GCEPDLimits'];
 
@@ -81,18 +114,27 @@ const PROFILE = struct(
     schedulerName: field(text, { default: 'default-scheduler', mayBeEmpty: true }),
     percentageOfNodesToScore: int(0, 100),
     plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET])), WEIGHTS),
-    pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
+    pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf, kindsOfArguments) }), {
+      unique: 'name',
+    }),
   },
   KNOWN_PLUGINS,
   ONE_SORT,
+  STILL_COMPLETE,
 );
+
+/** For comparison. */
+function valuesOf(read: Read | null): unknown {
+  if (Array.isArray(read)) return (read as readonly Read[]).map(valuesOf);
+  return read instanceof Section ? read.names().map((name) => [name, valuesOf(read.read(name))]) : read;
+}
 
 /** Profiles are distinguished by name, and share one queue with the arguments of its plugin. */
 const PROFILES = rule('profiles', (section) => {
   const profiles = section.sections('profiles');
   const names = new Set<string>();
   const sorts = new Set<string>();
-  const configured = new Set<boolean>();
+  const configured = new Set<string>();
   for (const profile of profiles) {
     const isNamed = profile.isGiven('schedulerName') ? profile.has('schedulerName') : profiles.length === 1;
     if (!isNamed) profile.refuse('profiles', 'schedulerName', 'is missing', 'given by each of several profiles');
@@ -103,8 +145,8 @@ const PROFILES = rule('profiles', (section) => {
     const disabled = (sort?.sections('disabled') ?? []).map((plugin) => plugin.text('name'));
     if (sorts.add(`${enabled.join()} ${disabled.join()}`).size > 1)
       profile.refuse('profiles', 'plugins.queueSort', 'is not that of the other profiles');
-    const isConfigured = profile.sections('pluginConfig').some((each) => enabled.includes(each.text('name')));
-    if (configured.add(isConfigured).size > 1)
+    const own = profile.sections('pluginConfig').filter((each) => enabled.includes(each.text('name')));
+    if (configured.add(JSON.stringify(own.map(valuesOf))).size > 1)
       profile.refuse('profiles', 'pluginConfig', 'configures the queueSort plugin unlike the other profiles');
   }
 });
@@ -116,6 +158,14 @@ const UNUSED_FILES = rule('no-effect', (section) => {
       section.warn('no-effect', `${name}File`, `has no effect beside ${name}Data`);
 });
 
+/** A certificate and its key, each as a file or in place. */
+const PAIR = rule('requires', (section) => {
+  const has = (name: string): boolean => section.has(`${name}Data`) || section.has(`${name}File`);
+  if (has('cert') !== has('key')) section.refuse('requires', '', 'must have a certificate and its key, or neither');
+});
+
+const VERBS = ['filterVerb', 'preemptVerb', 'prioritizeVerb', 'bindVerb'];
+
 const EXTENDER = struct(
   {
     urlPrefix: required(scalar('http url')),
@@ -123,7 +173,7 @@ const EXTENDER = struct(
     preemptVerb: text,
     prioritizeVerb: text,
     bindVerb: text,
-    weight: int64,
+    weight: { ...int64, min: 0 },
     enableHTTPS: bool,
     tlsConfig: struct(
       {
@@ -141,6 +191,10 @@ const EXTENDER = struct(
           section.refuse('tls', 'insecure', 'must not be true beside a CA');
       }),
       UNUSED_FILES,
+      PAIR,
+      pem('certData', 'certificate', 'base64'),
+      pem('keyData', 'private key', 'base64'),
+      pem('caData', 'certificate', 'base64'),
     ),
     httpTimeout: parsed(scalar('duration, not negative')),
     nodeCacheCapable: bool,
@@ -150,6 +204,13 @@ const EXTENDER = struct(
   rule('range', (section) => {
     if (section.has('prioritizeVerb') && (section.number('weight') ?? 0) < 1)
       section.refuse('range', 'weight', 'is not positive, and prioritizeVerb needs it', 'an integer of at least 1');
+  }),
+  rule('no-effect', (section) => {
+    const isPlain = /^http:/i.test(section.text('urlPrefix'));
+    if (isPlain && section.isGiven('tlsConfig'))
+      section.warn('no-effect', 'tlsConfig', 'has no effect for a urlPrefix with http');
+    if (!VERBS.some((name) => section.has(name)) && !section.has('managedResources'))
+      section.warn('no-effect', '', `has no effect without ${VERBS.join(', ')} and managedResources`);
   }),
 );
 
@@ -173,6 +234,16 @@ const CONSTANT_BACKOFF = rule('order', (section) => {
     section.warn('order', 'podMaxBackoffSeconds', 'is podInitialBackoffSeconds: no pod waits longer than at first');
 });
 
+const UNTIL_ACTIVE = rule('no-effect', (section) => {
+  const election = section.section('leaderElection');
+  if (
+    section.truth('delayCacheUntilActive') &&
+    election?.isGiven('leaderElect') === true &&
+    !election.truth('leaderElect')
+  )
+    section.warn('no-effect', 'delayCacheUntilActive', 'has no effect without leader election');
+});
+
 const SCHEDULER = struct(
   {
     ...DEBUGGING,
@@ -192,6 +263,7 @@ const SCHEDULER = struct(
   PROFILES,
   ONE_BINDS,
   MANAGED_ONCE,
+  UNTIL_ACTIVE,
 );
 
 /** Weight 0 stands for 1. */

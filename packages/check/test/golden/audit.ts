@@ -5,12 +5,27 @@ export const AUDIT: readonly Golden[] = [
     apiVersion: 'audit.k8s.io/v1',
     kind: 'Policy',
     right: [
+      'omitStages: [RequestReceived]\nrules: [{level: None, users: [a], verbs: [get]}, {level: Metadata, users: [a, b], verbs: [get]}, {level: None, resources: [{group: "", resources: [pods]}]}, {level: Metadata, resources: [{group: apps, resources: [pods]}]}, {level: None, resources: [{group: a, resources: [x], resourceNames: [z]}]}, {level: Metadata, resources: [{group: a, resources: [x]}]}, {level: None, nonResourceURLs: ["/a"]}, {level: Metadata, nonResourceURLs: ["/a*"]}, {level: None, userGroups: [g]}, {level: Metadata, omitStages: [RequestReceived, Panic]}]',
       `metadata: {name: x}
 omitStages: [RequestReceived]
 omitManagedFields: true
 rules: [{level: None, users: [a], verbs: [watch], resources: [{group: "", resources: [pods/log, pods/status], resourceNames: [x]}], namespaces: [""]}, {level: None, resources: [{group: "*"}, {group: apps}]}, {level: Metadata, nonResourceURLs: ["/healthz*", "*"]}, {level: RequestResponse, omitStages: [Panic], omitManagedFields: false}]`,
     ],
     wrong: [
+      [
+        'rules: [{level: None, users: [a, b], verbs: [get]}, {level: Metadata, users: [a], verbs: [get], namespaces: [x]}, {level: Request, resources: [{group: apps, resources: [pods, deployments]}]}, {level: None, resources: [{group: apps, resources: [pods], resourceNames: [x]}]}, {level: None, nonResourceURLs: ["/a*"]}, {level: Metadata, nonResourceURLs: ["/ab*", "/a"], verbs: [get]}]',
+        'warning: Policy.rules[1]: is never reached: rules[0] matches all that it matches',
+        'warning: Policy.rules[3]: is never reached: rules[2] matches all that it matches',
+        'warning: Policy.rules[5]: is never reached: rules[4] matches all that it matches',
+      ],
+      [
+        'omitStages: [RequestReceived, ResponseStarted, ResponseComplete, Panic]\nrules: [{level: Metadata}]',
+        'warning: Policy.omitStages: has all stages: nothing is recorded',
+      ],
+      [
+        'omitStages: [RequestReceived, Panic]\nrules: [{level: Metadata, omitStages: [ResponseStarted, ResponseComplete]}]',
+        'warning: Policy.rules[0].omitStages: leaves no stage: nothing is recorded',
+      ],
       ['rules: []', 'error: Policy.rules: is empty: should be a list of at least 1'],
       ['metadata: x\nrules: [{level: None}]', 'error: Policy.metadata: "x": has the wrong type: should be a mapping'],
       [
@@ -37,7 +52,8 @@ rules: [{level: request}, {level: Metadata, nonResourceURLs: ["/a*b", healthz], 
         'error: Policy.rules[2].resources[2].resources: has "*", which overlaps others',
         'error: Policy.rules[2].resources[3].resources: has "*/log", which overlaps others',
         'error: Policy.omitStages[0]: "Requested": is not known: should be "RequestReceived" or "ResponseStarted" or "ResponseComplete" or "Panic"',
-        'warning: Policy.rules[1]: is never reached, like all after it: the rule before it matches everything',
+        'warning: Policy.rules[1]: is never reached: rules[0] matches all that it matches',
+        'warning: Policy.rules[2]: is never reached: rules[0] matches all that it matches',
       ],
     ],
   },

@@ -5,11 +5,11 @@ export const CONTROLLER_MANAGER: readonly Golden[] = [
     apiVersion: 'kubecontrollermanager.config.k8s.io/v1alpha1',
     kind: 'KubeControllerManagerConfiguration',
     right: [
-      `Generic: {Port: 10252, Address: 0.0.0.0, MinResyncPeriod: 12h, ClientConnection: {qps: 20, burst: 30, contentType: a}, LeaderElection: {leaderElect: true, leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 2s, resourceLock: leases}, Controllers: ["*", -ttl], Debugging: {enableProfiling: true}, LeaderMigrationEnabled: false, LeaderMigration: {controllerLeaders: [{name: a, component: "*"}]}}
+      `Generic: {Port: 10252, Address: 0.0.0.0, MinResyncPeriod: 12h, ClientConnection: {qps: 20, burst: 30, contentType: a}, LeaderElection: {leaderElect: true, leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 2s, resourceLock: leases}, Controllers: ["*", -ttl], Debugging: {enableProfiling: true}, LeaderMigrationEnabled: true, LeaderMigration: {controllerLeaders: [{name: a, component: "*"}]}}
 KubeCloudShared: {CloudProvider: {Name: external}, ClusterCIDR: "10.244.0.0/16,fd00::/48", AllocateNodeCIDRs: true, CIDRAllocatorType: RangeAllocator, NodeMonitorPeriod: 5s}
 NodeIPAMController: {ServiceCIDR: 10.96.0.0/16, SecondaryServiceCIDR: "fd01::/112", NodeCIDRMaskSizeIPv4: 24, NodeCIDRMaskSizeIPv6: 64}
 EndpointSliceController: {ConcurrentServiceEndpointSyncs: 5, MaxEndpointsPerSlice: 100, EndpointUpdatesBatchPeriod: 0s}
-NodeLifecycleController: {NodeEvictionRate: 0.1, UnhealthyZoneThreshold: 0.55}
+NodeLifecycleController: {NodeEvictionRate: 0.1, UnhealthyZoneThreshold: 0.55, NodeMonitorGracePeriod: 46s}
 CSRSigningController: {KubeletServingSignerConfiguration: {CertFile: a, KeyFile: b}, ClusterSigningDuration: 8760h}
 HPAController: {HorizontalPodAutoscalerTolerance: 0.1}
 PersistentVolumeBinderController: {VolumeConfiguration: {EnableDynamicProvisioning: true, PersistentVolumeRecyclerConfiguration: {MaximumRetry: 3}}}
@@ -61,6 +61,14 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningKeyFile: "k": needs ClusterSigningCertFile beside it',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.SecondaryServiceCIDR: "11.0.0.0/8": has the IP family of ServiceCIDR: should be of the other one',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.NodeCIDRMaskSize: 25: is more than 16 bits longer than ClusterCIDR 10.0.0.0/8',
+      ],
+      [
+        'Generic: {Controllers: ["", "-"], LeaderMigration: {leaderName: a}, LeaderMigrationEnabled: false}\nKubeCloudShared: {ExternalCloudVolumePlugin: a, CloudProvider: {Name: b}}\nNodeLifecycleController: {NodeMonitorGracePeriod: 45s}',
+        'error: KubeControllerManagerConfiguration.Generic.Controllers[0]: has no name: should be *, a name, or - and a name',
+        'error: KubeControllerManagerConfiguration.Generic.Controllers[1]: has no name: should be *, a name, or - and a name',
+        'warning: KubeControllerManagerConfiguration.Generic.LeaderMigration: has no effect without LeaderMigrationEnabled',
+        'warning: KubeControllerManagerConfiguration.KubeCloudShared.ExternalCloudVolumePlugin: "a": has no effect unless CloudProvider.Name is "external"',
+        'warning: KubeControllerManagerConfiguration.NodeLifecycleController.NodeMonitorGracePeriod: "45s": is not above 45s, the sum of the timeouts of HTTP/2 for pings (15s) and reading (30s)',
       ],
       [
         'NodeLifecycleController: {UnhealthyZoneThreshold: 3}',
@@ -117,6 +125,10 @@ NodeStatusUpdateFrequency: 5m
 Webhook: {Webhooks: ["*"]}`,
     ],
     wrong: [
+      [
+        'Webhook: {Webhooks: [""]}',
+        'error: CloudControllerManagerConfiguration.Webhook.Webhooks[0]: has no name: should be *, a name, or - and a name',
+      ],
       [
         `NodeController: {ConcurrentNodeSyncs: "1", ConcurrentNodeStatusUpdates: -1}
 NodeStatusUpdateFrequency: -1s

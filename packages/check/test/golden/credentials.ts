@@ -1,12 +1,17 @@
-import type { Golden } from './golden.js';
+import { PEM_CERTIFICATE, PEM_KEY, type Golden } from './golden.js';
+
+/** As text in YAML. */
+const [CERTIFICATE, KEY] = [PEM_CERTIFICATE, PEM_KEY].map((text) =>
+  JSON.stringify(Buffer.from(text, 'base64').toString('utf8')),
+);
 
 export const CREDENTIALS: readonly Golden[] = [
   {
     apiVersion: 'v1',
     kind: 'Config',
     right: [
-      `clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443", certificate-authority-data: UzNjcjN0, proxy-url: "http://u:S3cr3t@p", tls-server-name: x, extensions: [{name: a, extension: {}}]}}]
-users: [{name: u, user: {client-certificate-data: UzNjcjN0, client-key-data: UzNjcjN0}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x, args: [S3cr3t], env: [{name: A, value: S3cr3t}], interactiveMode: Never}}}, {name: t, user: {token: S3cr3t, as: a, as-groups: [b], as-user-extra: {c: [d]}}}]
+      `clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443", certificate-authority-data: ${PEM_CERTIFICATE}, proxy-url: "http://u:S3cr3t@p", tls-server-name: x, extensions: [{name: a, extension: {}}]}}]
+users: [{name: u, user: {client-certificate-data: ${PEM_CERTIFICATE}, client-key-data: ${PEM_KEY}}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x, args: [S3cr3t], env: [{name: A, value: S3cr3t}], interactiveMode: Never}}}, {name: t, user: {token: S3cr3t, as: a, as-groups: [b], as-user-extra: {c: [d]}}}]
 contexts: [{name: x, context: {cluster: c, user: u, namespace: default}}]
 current-context: x
 preferences: {colors: true}`,
@@ -49,7 +54,13 @@ current-context: z`,
         'error: Config.current-context: "z": is none of contexts',
       ],
       [
-        'users: [{name: u, user: {client-certificate: a, client-certificate-data: UzNjcjN0, client-key: b}}]',
+        'clusters: [{name: c, cluster: {server: "https://a", certificate-authority-data: UzNjcjN0}}]\nusers: [{name: u, user: {client-certificate-data: UzNjcjN0, client-key-data: UzNjcjN0}}]',
+        'error: Config.clusters[0].cluster.certificate-authority-data: has no certificate: should be PEM, in base64',
+        'error: Config.users[0].user.client-certificate-data: has no certificate: should be PEM, in base64',
+        'error: Config.users[0].user.client-key-data: has no private key: should be PEM, in base64',
+      ],
+      [
+        `users: [{name: u, user: {client-certificate: a, client-certificate-data: ${PEM_CERTIFICATE}, client-key: b}}]`,
         'error: Config.users[0].user.client-certificate-data: must not be given beside client-certificate',
       ],
       [
@@ -73,11 +84,22 @@ users: S3cr3t`,
     apiVersion: 'client.authentication.k8s.io/v1',
     kind: 'ExecCredential',
     right: [
-      'spec: {interactive: false, cluster: {server: "https://x", certificate-authority-data: UzNjcjN0, config: {a: 1}}}',
-      'status: {token: S3cr3t, expirationTimestamp: "2030-01-01T00:00:00Z"}',
-      'status: {clientCertificateData: S3cr3t, clientKeyData: S3cr3t}',
+      `spec: {interactive: false, cluster: {server: "https://x", certificate-authority-data: ${PEM_CERTIFICATE}, config: {a: 1}}}`,
+      'spec: {interactive: true}\nstatus: {token: S3cr3t, expirationTimestamp: "2030-01-01T00:00:00Z"}',
+      `spec: {interactive: true}\nstatus: {clientCertificateData: ${CERTIFICATE}, clientKeyData: ${KEY}}`,
     ],
     wrong: [
+      ['status: {token: S3cr3t}', 'warning: ExecCredential.spec: is missing, which clients allow: should be a mapping'],
+      [
+        'spec: {}\nstatus: {token: S3cr3t}',
+        'warning: ExecCredential.spec.interactive: is missing, which clients allow: should be true or false',
+      ],
+      [
+        'spec: {interactive: true, cluster: {server: "https://a", certificate-authority-data: UzNjcjN0}}\nstatus: {clientCertificateData: S3cr3t, clientKeyData: S3cr3t}',
+        'error: ExecCredential.spec.cluster.certificate-authority-data: has no certificate: should be PEM, in base64',
+        'error: ExecCredential.status.clientCertificateData: has no certificate: should be PEM',
+        'error: ExecCredential.status.clientKeyData: has no private key: should be PEM',
+      ],
       [
         `spec: {interactive: "no", cluster: {}}
 status: {expirationTimestamp: soon}`,
@@ -87,17 +109,20 @@ status: {expirationTimestamp: soon}`,
         'error: ExecCredential.status: needs token or clientCertificateData',
       ],
       [
-        'status: {clientKeyData: S3cr3t}',
+        `spec: {interactive: true}\nstatus: {clientKeyData: ${KEY}}`,
         'error: ExecCredential.status: needs token or clientCertificateData',
         'error: ExecCredential.status.clientKeyData: needs clientCertificateData beside it',
       ],
       [
-        'status: {clientCertificateData: S3cr3t, Token: S3cr3t, token: 5}',
+        `spec: {interactive: true}\nstatus: {clientCertificateData: ${CERTIFICATE}, Token: S3cr3t, token: 5}`,
         'error: ExecCredential.status.token: has the wrong type, a number: should be text',
         'error: ExecCredential.status.Token: has the wrong case: should be token',
         'error: ExecCredential.status.clientCertificateData: needs clientKeyData beside it',
       ],
-      ['status: S3cr3t', 'error: ExecCredential.status: has the wrong type, text: should be a mapping'],
+      [
+        'spec: {interactive: true}\nstatus: S3cr3t',
+        'error: ExecCredential.status: has the wrong type, text: should be a mapping',
+      ],
     ],
   },
 ];

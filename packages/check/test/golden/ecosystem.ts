@@ -185,8 +185,16 @@ export const ECOSYSTEM: readonly Golden[] = [
   {
     apiVersion: 'apiserver.config.k8s.io/v1',
     kind: 'AdmissionConfiguration',
-    right: ['plugins: [{name: ImagePolicyWebhook, configuration: {imagePolicy: {kubeConfigFile: /a}}}]'],
+    right: [
+      'plugins: [{name: ImagePolicyWebhook, configuration: {imagePolicy: {kubeConfigFile: /a}}}]',
+      'plugins: [{name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration}}, {name: EventRateLimit, configuration: {apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 1, burst: 1}]}}]',
+    ],
     wrong: [
+      [
+        'plugins: [{name: PodSecurity, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration}}, {name: EventRateLimit, configuration: {apiVersion: resourcequota.admission.k8s.io/v1beta1, kind: Configuration}}]',
+        'error: AdmissionConfiguration.plugins[0].configuration.kind: "apiserver.config.k8s.io/v1 ResourceQuotaConfiguration": is not the kind that belongs here: should be "pod-security.admission.config.k8s.io PodSecurityConfiguration"',
+        'error: AdmissionConfiguration.plugins[1].configuration.kind: "resourcequota.admission.k8s.io/v1beta1 Configuration": is not the kind that belongs here: should be "eventratelimit.admission.k8s.io Configuration"',
+      ],
       [
         'plugins: [{name: ImagePolicyWebhook, configuration: {imagePolicy: {}}}, {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: none}}}, {name: Mine, configuration: {apiVersion: example.com/v1, kind: Mine}}, {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v2, kind: ResourceQuotaConfiguration}}]',
         'error: AdmissionConfiguration.plugins[0].configuration.imagePolicy.kubeConfigFile: is missing: should be text',

@@ -13,5 +13,9 @@ export interface Golden {
 /** Text that stands for a secret: it is in no output. */
 export const SECRET = 'S3cr3t';
 
+/** In PEM and base64, of no real pair. */
+export const PEM_CERTIFICATE = 'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClV6Tmpjak4wCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K';
+export const PEM_KEY = 'LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClV6Tmpjak4wCi0tLS0tRU5EIFBSSVZBVEUgS0VZLS0tLS0K';
+
 /** What the command takes when it is told of no release. */
 export const RELEASE = 36;

@@ -126,6 +126,7 @@ export const KUBEADM: readonly Golden[] = [
       [
         'apiServer: {extraArgs: [{name: authorization-mode, value: "Node,rbac"}, {name: service-node-port-range, value: 32767-30000}, {name: goaway-chance, value: "0.5"}, {name: anonymous-auth, value: maybe}, {name: event-ttl, value: "60"}, {name: advertise-address, value: here}, {name: kubelet-port, value: "10250"}, {name: request-timeut, value: 1m}, {name: secure-port, value: "0"}, {name: service-cluster-ip-range, value: 10.96.0.0}, {name: max-requests-inflight, value: "1e3"}, {name: max-connection-bytes-per-sec, value: "9223372036854775808"}, {name: oidc-required-claim, value: a}, {name: audit-log-batch-throttle-qps, value: "0x10"}]}',
         'error: ClusterConfiguration.apiServer.extraArgs[0].value: --authorization-mode: "Node,rbac" has the wrong case: should be "RBAC"',
+        'error: ClusterConfiguration.apiServer.extraArgs: has authorization-mode "Node,rbac" without RBAC',
         'error: ClusterConfiguration.apiServer.extraArgs[1].value: --service-node-port-range: "32767-30000" cannot be read: should be ports such as "30000-32767", or one and how many more',
         'error: ClusterConfiguration.apiServer.extraArgs[2].value: --goaway-chance: "0.5" is out of range: should be a number from 0 to 0.02',
         'error: ClusterConfiguration.apiServer.extraArgs[3].value: --anonymous-auth: "maybe" has the wrong type: should be true or false',
@@ -203,6 +204,7 @@ timeouts: {controlPlaneComponentHealthCheck: 4m0s, kubeletHealthCheck: 4m, kuber
       ],
       [
         'nodeRegistration: {name: Node_1, criSocket: run/x.sock, taints: [{key: a, effect: noschedule}, {}], kubeletExtraArgs: {v: "5"}, ignorePreflightErrors: [all, Swap], imagePullPolicy: ifnotpresent}\nlocalAPIEndpoint: {advertiseAddress: localhost, bindPort: 65536}\ntimeouts: {discovery: -5m, Discovery: 5m}',
+        `error: ${INIT}.nodeRegistration.taints[1].effect: is missing: should be "NoSchedule" or "PreferNoSchedule" or "NoExecute"`,
         `error: ${INIT}.nodeRegistration.name: "Node_1": cannot be read: should be a DNS name`,
         `error: ${INIT}.nodeRegistration.criSocket: "run/x.sock": cannot be read: should be a socket such as unix:///run/x.sock`,
         `error: ${INIT}.nodeRegistration.taints[0].effect: "noschedule": has the wrong case: should be "NoSchedule"`,

@@ -34,7 +34,7 @@ runOnce: false
 registerNode: true
 registerWithTaints:
 - {key: example.com/dedicated, value: gpu, effect: NoSchedule}
-- {key: Spot}
+- {key: Spot, effect: NoExecute}
 providerID: cloud://1
 nodeStatusUpdateFrequency: 10s
 nodeStatusReportFrequency: 5m
@@ -240,6 +240,7 @@ containerLogMaxSize: ten`,
         'registerWithTaints[0].key: "a b": cannot be read: should be a name of a label, such as "example.com/role"',
         'registerWithTaints[0].effect: "Never": is not known: should be "NoSchedule" or "PreferNoSchedule" or "NoExecute"',
         'registerWithTaints[1].value: "-": cannot be read: should be a value of a label: at most 63 of A-Z, a-z, 0-9, "-", "_" and "."',
+        'registerWithTaints[1].effect: is missing: should be "NoSchedule" or "PreferNoSchedule" or "NoExecute"',
         'registerWithTaints[1].timeAdded: "2030-01-01T00:00:00Z": must not be given',
       ),
     ],

@@ -32,6 +32,20 @@ export const PROXY: Golden = {
       `error: ${P}.detectLocal.bridgeInterface: is missing: detectLocalMode BridgeInterface needs it`,
       `error: ${P}.logging.options.text.splitStream: needs feature gate LoggingAlphaOptions`,
     ],
+    [
+      'clusterCIDR: 10.244.0.0/16\nmode: iptables\nnftables: {masqueradeBit: 32}\nhealthzBindAddress: 127.0.0.1:10249',
+      `error: ${P}.metricsBindAddress: "127.0.0.1:10249": takes the port of ${P}.healthzBindAddress (127.0.0.1:10249)`,
+      `warning: ${P}.nftables.masqueradeBit: has no effect in mode iptables`,
+      `warning: ${P}.nftables.masqueradeBit: 32: must be within the range [0, 31]`,
+    ],
+    [
+      'clusterCIDR: 10.244.0.0/16\nmode: nftables\nipvs: {excludeCIDRs: [a]}\nwinkernel: {sourceVip: "1.2.3"}\niptables: {syncPeriod: 7s}',
+      `warning: ${P}.ipvs.excludeCIDRs: has no effect in mode nftables`,
+      `warning: ${P}.ipvs.excludeCIDRs[0]: "a": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+      `warning: ${P}.winkernel.sourceVip: has no effect in mode nftables`,
+      `warning: ${P}.winkernel.sourceVip: "1.2.3": must be an IP address or the name of an HNS endpoint`,
+      `warning: ${P}.iptables.syncPeriod: has no effect in mode nftables`,
+    ],
     ['clusterCIDR: 10.244.0.0/16\nportRange: 1-2', `warning: ${P}.portRange: has no effect`],
     [
       'clusterCIDR: 10.244.0.0/16\nmode: ipvs\nipvs: {scheduler: dh}',

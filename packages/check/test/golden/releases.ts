@@ -17,7 +17,7 @@ export const RELEASES: readonly Golden[] = [
   tooNew('kubeadm.k8s.io/v1beta3', 'ClusterConfiguration', 22),
   tooNew('apiserver.config.k8s.io/v1', 'TracingConfiguration', 34),
   tooNew('kubescheduler.config.k8s.io/v1', 'KubeSchedulerConfiguration', 25),
-  tooNew('client.authentication.k8s.io/v1', 'ExecCredential', 22, 'status: {token: S3cr3t}'),
+  tooNew('client.authentication.k8s.io/v1', 'ExecCredential', 22, 'spec: {interactive: true}\nstatus: {token: S3cr3t}'),
   {
     apiVersion: 'kubeadm.k8s.io/v1beta4',
     kind: 'UpgradeConfiguration',

@@ -13,6 +13,7 @@ export const REVIEWS: readonly Golden[] = [
       `request: {${REQUEST}, operation: CREATE, object: {a: 1}, oldObject: null, dryRun: false, options: {kind: CreateOptions}, requestKind: {version: v1, kind: Service}}`,
       `request: {${REQUEST}, operation: UPDATE, subResource: status, name: a, namespace: b, object: {}, oldObject: {}}`,
       'response: {uid: a, allowed: true, patch: W10=, patchType: JSONPatch, warnings: [short], auditAnnotations: {a: b}}',
+      'response: {uid: a, allowed: true, patch: W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EvLSIsInZhbHVlIjpudWxsfSx7Im9wIjoicmVtb3ZlIiwicGF0aCI6IiJ9LHsib3AiOiJtb3ZlIiwiZnJvbSI6Ii9hIiwicGF0aCI6Ii9ifjFjIn0seyJvcCI6InRlc3QiLCJwYXRoIjoiL3giLCJ2YWx1ZSI6MX0seyJvcCI6ImNvcHkiLCJmcm9tIjoiIiwicGF0aCI6Ii95In0seyJvcCI6InJlcGxhY2UiLCJwYXRoIjoiL3oiLCJ2YWx1ZSI6e319XQ==, patchType: JSONPatch}',
       'response: {uid: a, allowed: false, status: {code: 403, message: denied, reason: Forbidden}}',
     ],
     wrong: [
@@ -40,10 +41,46 @@ response: {uid: b, patchType: MergePatch}`,
       ],
       [
         `response: {uid: a, allowed: true, patch: e30=, patchType: JSONPatch, status: {code: 403}, warnings: ["${'x'.repeat(121)}", "${'y'.repeat(257)}"]}`,
-        'error: AdmissionReview.response.patch: "e30=": cannot be read: should be a list of operations in JSON, in base64',
+        'error: AdmissionReview.response.patch: "e30=": is no list: should be operations of RFC 6902 in JSON, in base64',
         'warning: AdmissionReview.response.status: has no effect as allowed is true',
         'warning: AdmissionReview.response.warnings[0]: has 121 characters: should be at most 120',
         'warning: AdmissionReview.response.warnings[1]: has 257 characters, and may be cut off: should be at most 120',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiQWRkIiwicGF0aCI6Ii9hIiwidmFsdWUiOjF9XQ==, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiQWRkIiwicGF0aCI6Ii9hIiwidmFsdWUiOjF9XQ==": has operation [1], which has no known op: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiYWRkIiwicGF0aCI6ImEiLCJ2YWx1ZSI6MX1d, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiYWRkIiwicGF0aCI6ImEiLCJ2YWx1ZSI6MX1d": has operation [1], which has no path: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoicmVwbGFjZSIsInBhdGgiOiIvYX4yIn1d, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoicmVwbGFjZSIsInBhdGgiOiIvYX4yIn1d": has operation [1], which has no path: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoidGVzdCIsInBhdGgiOiIvYSJ9XQ==, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoidGVzdCIsInBhdGgiOiIvYSJ9XQ==": has operation [1], which has no value: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoibW92ZSIsInBhdGgiOiIvYSJ9XQ==, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoibW92ZSIsInBhdGgiOiIvYSJ9XQ==": has operation [1], which has no from: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiY29weSIsImZyb20iOiJhIiwicGF0aCI6Ii9hIn1d, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7Im9wIjoiY29weSIsImZyb20iOiJhIiwicGF0aCI6Ii9hIn1d": has operation [1], which has no from: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSwxXQ==, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSwxXQ==": has operation [1], which is no mapping: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7InBhdGgiOiIvYSIsInZhbHVlIjoxfV0=, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2sifSx7InBhdGgiOiIvYSIsInZhbHVlIjoxfV0=": has operation [1], which has no known op: should be operations of RFC 6902 in JSON, in base64',
+      ],
+      [
+        'response: {uid: a, allowed: true, patch: W3s=, patchType: JSONPatch}',
+        'error: AdmissionReview.response.patch: "W3s=": cannot be read: should be operations of RFC 6902 in JSON, in base64',
       ],
       [
         'response: {uid: a, allowed: false, patch: W10=}',
@@ -89,6 +126,7 @@ responseObject: {a: 1}
 requestReceivedTimestamp: "2026-01-02T03:04:05.000000Z"
 stageTimestamp: "2026-01-02T03:04:05.000001Z"
 annotations: {authorization.k8s.io/decision: allow}`,
+      `${EVENT_LINES.replace('get', 'post')}\nlevel: Metadata`,
     ],
     wrong: [
       [
@@ -98,8 +136,15 @@ stageTimestamp: "2026-01-02T03:04:04.000000Z"
 requestReceivedTimestamp: "2026-01-02T03:04:05.000000Z"
 requestObject: {}
 responseObject: {}`,
+        'error: Event.requestObject: is only recorded of resources, and there is no objectRef',
+        'error: Event.responseObject: is only recorded of resources, and there is no objectRef',
         'error: Event.responseObject: is not recorded at level Request',
         'error: Event.stageTimestamp: "2026-01-02T03:04:04.000000Z": is before requestReceivedTimestamp',
+      ],
+      [`${EVENT_LINES.replace('get', 'GET')}\nlevel: Metadata`, 'error: Event.verb: "GET": has capital letters'],
+      [
+        `${EVENT_LINES.replace('get', 'post')}\nlevel: Metadata\nobjectRef: {resource: pods}`,
+        'error: Event.verb: "post": is an HTTP method, and objectRef names a resource: should be a verb such as "create"',
       ],
       [
         'level: None\nstage: Done\nstageTimestamp: now',
@@ -122,6 +167,7 @@ responseObject: {}`,
       [
         `items: [{${EVENT}, level: Metadata, requestObject: {}}]`,
         'error: EventList.items[0].requestObject: is not recorded at level Metadata',
+        'error: EventList.items[0].requestObject: is only recorded of resources, and there is no objectRef',
       ],
     ],
   },

@@ -1,10 +1,13 @@
-import type { Golden } from './golden.js';
+import { PEM_CERTIFICATE, PEM_KEY, type Golden } from './golden.js';
 
 export const SCHEDULER: readonly Golden[] = [
   {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
     right: [
+      'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: Mine}]}, filter: {disabled: [{name: "*"}]}}}]',
+      'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}]}, queueSort: {enabled: [{name: PrioritySort}]}, bind: {enabled: [{name: DefaultBinder}]}}, pluginConfig: [{name: NodeAffinity, args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}}]}]\nleaderElection: {leaderElect: true}\ndelayCacheUntilActive: true',
+      `extenders: [{urlPrefix: "https://x", filterVerb: f, tlsConfig: {certFile: a, keyData: ${PEM_KEY}}}]`,
       '',
       `parallelism: 16
 leaderElection: {leaderElect: true}
@@ -36,13 +39,34 @@ profiles: [{schedulerName: other, plugins: {Score: {}, queueSort: {enabled: [{na
         'error: KubeSchedulerConfiguration.profiles[1].plugins.queueSort: is not that of the other profiles',
       ],
       [
-        'profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: A}]}, bind: {enabled: [{name: B, weight: 2}]}, multiPoint: {enabled: [{name: C, weight: 2}]}}, pluginConfig: [{name: A}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: A}]}}}]\nextenders: [{urlPrefix: "http://x", tlsConfig: {certFile: a, certData: YQ==, keyFile: b, keyData: UzNjcjN0, caFile: c, caData: YQ==}}]\nleaderElection: {leaderElect: true, leaseDuration: 5s}',
+        `profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: A}]}, bind: {enabled: [{name: B, weight: 2}]}, multiPoint: {enabled: [{name: C, weight: 2}]}}, pluginConfig: [{name: A}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: A}]}}}]\nextenders: [{urlPrefix: "https://x", filterVerb: f, tlsConfig: {certFile: a, certData: ${PEM_CERTIFICATE}, keyFile: b, keyData: ${PEM_KEY}, caFile: c, caData: ${PEM_CERTIFICATE}}}]\nleaderElection: {leaderElect: true, leaseDuration: 5s}`,
         'error: KubeSchedulerConfiguration.leaderElection.renewDeadline: "10s": must be below leaseDuration',
         'warning: KubeSchedulerConfiguration.profiles[0].plugins.bind.enabled[0].weight: 2: has no effect here: nothing is scored',
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.certFile: "a": has no effect beside certData',
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.keyFile: "b": has no effect beside keyData',
         'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig.caFile: "c": has no effect beside caData',
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: configures the queueSort plugin unlike the other profiles',
+      ],
+      [
+        'profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: NodeAffinity}]}, filter: {enabled: [{name: "*"}]}}, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {}}}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: NodeAffinity}]}}, pluginConfig: [{name: NodeAffinity, args: {kind: NodeAffinityArgs, apiVersion: kubescheduler.config.k8s.io/v1, addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}]}]',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.filter.enabled[0].name: "*": is for disabled plugins alone: should be a plugin',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: configures the queueSort plugin unlike the other profiles',
+      ],
+      [
+        'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeName}, {name: PrioritySort}]}}, pluginConfig: [{name: NodeResourcesFit, args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}}, {name: Mine, args: {apiVersion: mine.example/v1, kind: Any}}]}]\nleaderElection: {leaderElect: false}\ndelayCacheUntilActive: true',
+        'error: KubeSchedulerConfiguration.profiles[0].pluginConfig[0].args.kind: "kubescheduler.config.k8s.io/v1 NodeAffinityArgs": is not the kind that belongs here: should be "kubescheduler.config.k8s.io NodeResourcesFitArgs"',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.bind: has no plugin, as multiPoint disables all: should be DefaultBinder',
+        'warning: KubeSchedulerConfiguration.delayCacheUntilActive: true: has no effect without leader election',
+      ],
+      [
+        'extenders: [{urlPrefix: "http://x", weight: -1, tlsConfig: {certFile: a, caData: YQ==}}, {urlPrefix: "https://y", managedResources: [{name: a.example/b}], tlsConfig: {certData: YQ==, keyData: UzNjcjN0}}]',
+        'error: KubeSchedulerConfiguration.extenders[0].weight: -1: is out of range: should be an integer of at least 0',
+        'error: KubeSchedulerConfiguration.extenders[0].tlsConfig: must have a certificate and its key, or neither',
+        'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.caData: "YQ==": has no certificate: should be PEM, in base64',
+        'warning: KubeSchedulerConfiguration.extenders[0].tlsConfig: has no effect for a urlPrefix with http',
+        'warning: KubeSchedulerConfiguration.extenders[0]: has no effect without filterVerb, preemptVerb, prioritizeVerb, bindVerb and managedResources',
+        'error: KubeSchedulerConfiguration.extenders[1].tlsConfig.certData: "YQ==": has no certificate: should be PEM, in base64',
+        'error: KubeSchedulerConfiguration.extenders[1].tlsConfig.keyData: has no private key: should be PEM, in base64',
       ],
       [
         'leaderElection: {resourceLock: endpoints, leaseDuration: null}\nprofiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}, pluginConfig: [{name: NodeResourcesFit, args: {nobody: 1}}]}]\nextenders: [{urlPrefix: "http://a", managedResources: [{name: a.example/b}, {name: cpu}]}, {urlPrefix: "http://b", managedResources: [{name: a.example/b}]}]',
