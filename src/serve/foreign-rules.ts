@@ -70,7 +70,7 @@ const EFFECTS: Readonly<Record<Loss['outcome'], (what: string) => string>> = {
   reject: (what) => `reject ${what}`,
   translate: (what) => `translate ${what} before ours do`,
   untrack: (what) => `exempt ${what} from tracking, so that ours do not translate`,
-  divert: (what) => `give ${what} to a program on this node (tproxy)`,
+  divert: (what) => `give ${what} to a program on this node, if one listens (tproxy)`,
 };
 
 const REMEDIES: Readonly<Record<Loss['outcome'], string>> = {

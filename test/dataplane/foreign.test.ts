@@ -114,3 +114,83 @@ t.test('a legacy table raw with too many rules is not listed', async (t) => {
   });
   t.same(listed, ['filter,nat,mangle,raw,security', 'filter,nat,mangle,security']);
 });
+
+/** One chain of type nat or filter beside ours, which is second in the kernel's list. */
+function beside(
+  { type = 'nat', priority = -100, before = false, ours = true }: Beside,
+  ...rules: readonly string[]
+): ForeignReading {
+  const { iptables } = legacy();
+  const hook = (priority: number): string => `type ${type} hook prerouting priority ${priority} policy accept`;
+  const other = { family: 'ip', table: 'wall', chain: 'f', hook: hook(priority) } as const;
+  const own = {
+    family: 'ip',
+    table: 'kube-proxy',
+    chain: 'nat-prerouting',
+    hook: 'type nat hook prerouting priority -100 policy accept',
+  } as const;
+  const all = [...(before ? [other] : []), ...(ours ? [own] : []), ...(before ? [] : [other])];
+  return {
+    iptables: { ...iptables, iptablesList: () => Promise.resolve([]) },
+    nftables: {
+      nftBaseChains: () => Promise.resolve(all),
+      nftList: () =>
+        Promise.resolve({
+          chains: [
+            { name: 'f', hook: other.hook, rules },
+            { name: 'g', hook: null, rules: [DNAT] },
+            { name: 'raw', hook: null, rules: [NOTRACK] },
+          ],
+          sets: [],
+          timeouts: [],
+        } as unknown as Awaited<ReturnType<ForeignReading['nftables']['nftList']>>),
+      nftElements: () => Promise.resolve([]),
+    },
+  };
+}
+
+interface Beside {
+  readonly type?: 'nat' | 'filter';
+  readonly priority?: number;
+  /** Whether it was made before ours. */
+  readonly before?: boolean;
+  readonly ours?: boolean;
+}
+
+const DNAT = '[immediate dreg 1 value 0x0a010101] [nat type dnat family ip address 1]';
+const NOTRACK = '[unknown(notrack) 0x]';
+const LIMIT = '[limit rate 1 unit 3600 burst 5 type packets flags 0]';
+
+t.test(
+  'others that translate a packet, exempt it from tracking or divert it are found by the order of calls',
+  async (t) => {
+    const raw = { type: 'filter', priority: -300 } as const;
+    const cases: readonly (readonly [what: string, reading: ForeignReading, found: string])[] = [
+      ['made after ours, so called before', beside({}, DNAT), 'translate certain'],
+      ['made before ours, so called after', beside({ before: true }, DNAT), 'translate possible'],
+      ['where ours is unknown', beside({ ours: false }, DNAT), 'translate possible'],
+      ['a smaller priority', beside({ before: true, priority: -110 }, DNAT), 'translate certain'],
+      ['a greater priority', beside({ priority: -99 }, DNAT), ''],
+      ['a source', beside({}, DNAT.replace('dnat', 'snat')), ''],
+      ['behind the jump to ours', beside({}, '[immediate dreg 0 value jump KUBE-SERVICES]', DNAT), ''],
+      ['before the jump to ours', beside({}, DNAT, '[immediate dreg 0 value jump KUBE-SERVICES]'), 'translate certain'],
+      ['in a chain', beside({}, '[immediate dreg 0 value jump g]'), 'translate certain'],
+      ['perhaps in a chain', beside({}, `${LIMIT} [immediate dreg 0 value jump g]`), 'translate possible'],
+      ['untracked', beside(raw, NOTRACK), 'untrack certain'],
+      ['perhaps untracked in a chain', beside(raw, `${LIMIT} [immediate dreg 0 value jump raw]`), 'untrack possible'],
+      ['untracked too late', beside({ ...raw, priority: -200 }, NOTRACK), ''],
+      ['dropped after it is untracked', beside(raw, NOTRACK, '[immediate dreg 0 value drop]'), 'drop certain'],
+      ['diverted', beside({ ...raw, priority: -150 }, '[unknown(tproxy) 0x]'), 'divert certain'],
+      [
+        'of a local address alone',
+        beside({}, `[fib flags daddr result type dreg 1] [cmp sreg 1 op eq value 0x02000000] ${DNAT}`),
+        '',
+      ],
+    ];
+    for (const [what, reading, found] of cases) {
+      const { losses } = await lossesOf(reading, QUESTION);
+      const of = losses.filter((loss) => loss.of === 'packet');
+      t.equal(of.map(({ outcome, certain }) => `${outcome} ${certain ? 'certain' : 'possible'}`).join(), found, what);
+    }
+  },
+);

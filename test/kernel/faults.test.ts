@@ -2,6 +2,7 @@
 // what to do. Health stays what load balancers need.
 // needs: nft
 import { writeFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import t from 'tap';
 import type { Observation } from '../../src/observe/observations.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
@@ -272,3 +273,39 @@ t.test('a Node with other pod CIDRs, and node ports without an address, are repo
     ],
   });
 });
+
+t.test('explain names a rule that gives packets to a listening program, and no endpoint answers', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a'], [[8080, 'TCP']]);
+  const objects = dualStack('web', { number: 41, ports: [{ port: 80, targetPort: 8080 }], endpoints: ['pod-a'] });
+  const machine = new Node(lab, await Proxy.start(t, lab, { objects }));
+  const listener = lab.spawn('node', ['python3', '-c', TRANSPARENT]);
+  t.teardown(() => listener.kill('SIGKILL'));
+  const printed = createInterface(listener.stdout)[Symbol.asyncIterator]();
+  t.equal((await printed.next()).value, 'listening');
+  for (const words of ['rule add fwmark 1 lookup 100', 'route add local 0.0.0.0/0 dev lo table 100'])
+    await lab.output('node', ['ip', ...words.split(' ')]);
+  const rule = 'ip daddr 10.96.0.41 tcp dport 80 tproxy to :8099 meta mark set 1 accept';
+  const chain = `chain f { type filter hook prerouting priority -150; ${rule}; }`;
+  await lab.output('node', ['nft', '-f', '-'], `table ip wall { ${chain}; }`);
+  const text = /give it to a program on this node, if one listens \(tproxy\): rule 1 of chain f of table ip wall/;
+  t.match(await machine.explain('10.96.0.41:80', '--from', '10.244.1.11%veth-b'), {
+    exit: 1,
+    seen: [{ kind: 'foreign-rules', severity: 'warning', text }],
+  });
+  t.notMatch(await lab.request({ from: 'pod-b', to: '10.96.0.41:80', timeoutMs: 1000 }), { at: /./ }, 'no endpoint');
+  await lab.output('node', ['nft', 'delete', 'table', 'ip', 'wall']);
+  t.match(await lab.request({ from: 'pod-b', to: '10.96.0.41:80' }), { name: 'pod-a' }, 'without the rule');
+});
+
+/** Listens for what tproxy gives it. */
+const TRANSPARENT = `
+import socket
+listener = socket.socket()
+listener.setsockopt(socket.SOL_IP, 19, 1)
+listener.bind(('0.0.0.0', 8099))
+listener.listen()
+print('listening', flush=True)
+import time
+time.sleep(1000)
+`;

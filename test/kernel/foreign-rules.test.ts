@@ -378,7 +378,8 @@ const EFFECTS: readonly Case[] = [
       'iptables-nft',
       '-t mangle -A PREROUTING -d 10.96.0.41/32 -p tcp -m tcp --dport 80 -j TPROXY --on-port 8099 --tproxy-mark 0x1/0x1',
     ),
-    names: /give it to a program on this node \(tproxy\): rule 1 of chain PREROUTING of table ip mangle/,
+    names:
+      /give it to a program on this node, if one listens \(tproxy\): rule 1 of chain PREROUTING of table ip mangle/,
     lost: true,
   },
 ];
