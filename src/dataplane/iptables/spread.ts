@@ -1,4 +1,4 @@
-import { endpointSize, printEndpoint, type EndpointList } from '../../base/endpoint-list.js';
+import { endpointsAt, endpointSize, printEndpoint, type EndpointList } from '../../base/endpoint-list.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules } from '../../native/contract.js';
 import { commentMatch, protocolWord, type Chain } from '../xtables/rules.js';
@@ -23,7 +23,7 @@ interface Spreading {
 }
 
 /**
- * The chains that spread connections evenly over endpoints; the first is the one to jump to. Affinity looks at every
+ * The chains that spread connections over endpoints, evenly or by weight; the first is the one to jump to. Affinity looks at every
  * endpoint's list of clients before any pick, so these lists are not divided.
  */
 export function spreadChains(spreading: Spreading): readonly Chain[] {
@@ -35,26 +35,31 @@ export function spreadChains(spreading: Spreading): readonly Chain[] {
     affinity: affinitySeconds === null ? null : { seconds: affinitySeconds, lists: clientLists(spreading) },
   });
   const make = (name: string, rules: Chain['rules']): Chain => ({ table: 'nat', name, rules, owner: servicePort });
-  if (weights !== null) return [make(chain, [...head, ...weightedRules(spreading, weights)])];
+  const rulesOf = (places: readonly number[] | null): Chain['rules'] => {
+    const part = places === null ? endpoints : endpointsAt(endpoints, places);
+    if (weights === null) return [picks(part.packed)];
+    const own = places === null ? weights : places.map((place) => weights[place] ?? 1);
+    return weightedRules({ ...spreading, endpoints: part }, own);
+  };
   if (affinitySeconds !== null || endpoints.count <= UNDIVIDED_ENDPOINTS)
-    return [make(chain, [...head, picks(endpoints.packed)])];
-  const size = endpointSize(endpoints.family);
-  let remaining = endpoints.count;
+    return [make(chain, [...head, ...rulesOf(null)])];
+  const weightOf = (places: readonly number[]): number =>
+    weights === null ? places.length : places.reduce((sum, place) => sum + (weights[place] ?? 1), 0);
+  let remaining = weightOf([...Array(endpoints.count).keys()]);
   const jumps: string[] = [];
   const chains: Chain[] = [];
-  for (const [index, bucket] of buckets(endpoints)) {
+  for (const [index, places] of buckets(endpoints)) {
     const name = `${chain}-${index.toString(16).toUpperCase().padStart(2, '0')}`;
-    const count = bucket.length / size;
-    jumps.push(count === remaining ? `-j ${name}` : `${probabilityMatch(count, remaining)} -j ${name}`);
-    remaining -= count;
-    chains.push(make(name, [picks(bucket)]));
+    const weight = weightOf(places);
+    jumps.push(weight === remaining ? `-j ${name}` : `${probabilityMatch(weight, remaining)} -j ${name}`);
+    remaining -= weight;
+    chains.push(make(name, rulesOf(places)));
   }
   return [make(chain, [...head, ...jumps]), ...chains];
 }
 
 /**
  * The same by weights. Each rule has its weight in a comment, so that reading back from the kernel gives the same weights.
- * These lists are not divided.
  */
 function weightedRules(spreading: Spreading, weights: readonly number[]): readonly string[] {
   const { protocol, endpoints, affinitySeconds } = spreading;
@@ -88,22 +93,16 @@ function clientLists({ servicePort, protocol, endpoints }: Spreading): readonly 
 }
 
 /**
- * Endpoints by their hash, so that one more or less changes one bucket, or all of them when their number doubles. Empty
- * buckets are left out.
+ * Places of endpoints by their hash, so that one more or less changes one bucket, or all of them when their number doubles.
+ * Empty buckets are left out.
  */
-function buckets(endpoints: EndpointList): readonly (readonly [number, Uint8Array])[] {
+function buckets(endpoints: EndpointList): readonly (readonly [number, readonly number[]])[] {
   const size = endpointSize(endpoints.family);
   const { packed, count } = endpoints;
   const wanted = Math.min(MOST_BUCKETS, 2 ** Math.round(Math.log2(count) / 2));
-  const offsets: number[][] = Array.from({ length: wanted }, () => []);
-  for (let offset = 0; offset < packed.length; offset += size)
-    offsets[hash(packed, offset, size) & (wanted - 1)]?.push(offset);
-  return offsets.flatMap((members, index) => {
-    if (members.length === 0) return [];
-    const bucket = new Uint8Array(members.length * size);
-    for (const [at, offset] of members.entries()) bucket.set(packed.subarray(offset, offset + size), at * size);
-    return [[index, bucket] as const];
-  });
+  const members: number[][] = Array.from({ length: wanted }, () => []);
+  for (let place = 0; place < count; place++) members[hash(packed, place * size, size) & (wanted - 1)]?.push(place);
+  return members.flatMap((places, index) => (places.length === 0 ? [] : [[index, places] as const]));
 }
 
 /** FNV-1a, folded: its low bits alone vary too little between neighbouring addresses. */
