@@ -13,6 +13,13 @@ export type IPAddress = string & { readonly [addressBrand]: true };
 /** Canonical `address/length` with the host bits zero. Made only by {@link parsePrefix} and {@link hostPrefix}. */
 export type IPPrefix = string & { readonly [prefixBrand]: true };
 
+/** Where node ports answer: the node's own first address of each family, or a prefix. */
+export type NodePortAddress = IPPrefix | 'primary';
+
+export function isPrefix(entry: NodePortAddress): entry is IPPrefix {
+  return entry !== 'primary';
+}
+
 /** Length of an address in bytes. */
 export function addressLength(family: Family): 4 | 16 {
   return family === 'IPv4' ? 4 : 16;

@@ -1,5 +1,5 @@
 import { bool, text } from '../config/flag.js';
-import { KUBERNETES_VERSION } from '../config/version.js';
+import { CHECKED_MINOR } from '../config/version.js';
 import type { CommandSpec } from './command.js';
 import { SERVICE_LIMIT_FLAGS } from './service-limits.js';
 
@@ -31,7 +31,7 @@ export const CHECK: CommandSpec = {
     text(
       'kubernetes-version',
       'v1.N',
-      `Kubernetes release of the files; empty: the cluster's, else ${KUBERNETES_VERSION}`,
+      `Kubernetes release of the files; empty: the cluster's, else 1.${CHECKED_MINOR}`,
     ),
     text(
       'platform',

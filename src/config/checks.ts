@@ -4,12 +4,17 @@ import { lockedGateProblems } from './gates.js';
 import { isEndpointName, parseHnsNetwork } from './hns-network.js';
 import { parseHostPort } from './host-port.js';
 import type { Flaw } from './tables/types.js';
-import { PREVIOUS_MINOR } from './version.js';
 
 /** What is wrong with single values of KubeProxyConfiguration, in the words of kube-proxy's validation. */
 
 /** The word for "the node's own primary addresses" in nodePortAddresses. */
 export const PRIMARY = 'primary';
+
+/** Words that stand for prefixes there, of both families. */
+export const NODE_PORT_WORDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['localhost', ['127.0.0.0/8', '::1/128']],
+  ['all', ['0.0.0.0/0', '::/0']],
+]);
 
 /** Those that the API source reads. */
 export const CONTENT_TYPES = ['application/vnd.kubernetes.protobuf', 'application/json'] as const;
@@ -52,13 +57,10 @@ export function prefixes(entries: readonly string[] | null): readonly Flaw[] {
 }
 
 export function nodePortAddresses(given: readonly string[] | null): readonly Flaw[] {
-  const entries = given ?? [];
-  const index = entries.indexOf(PRIMARY);
-  if (index < 0) return prefixes(entries);
-  if (entries.length === 1) return [];
-  const problem = `can't use both '${PRIMARY}' and CIDRs`;
-  const others = prefixes(entries).filter(({ value }) => value !== PRIMARY);
-  return [{ at: `[${index}]`, rule: 'value', value: PRIMARY, problem }, ...others];
+  const words: readonly unknown[] = [PRIMARY, ...NODE_PORT_WORDS.keys()];
+  return prefixes(given)
+    .filter(({ value }) => !words.includes(value))
+    .map((flaw) => ({ ...flaw, problem: `${flaw.problem}, or one of ${words.join(', ')}` }));
 }
 
 export function address(text: string): string | null {
@@ -92,12 +94,6 @@ const A_CONTENT_TYPE = `must be ${CONTENT_TYPES.join(' or ')}`;
 function isContentType(entry: string, known: readonly string[]): boolean {
   const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
   return known.includes(type) && !parameters.some((parameter) => parameter.startsWith('as='));
-}
-
-export function hiddenVersion(version: string): string | null {
-  return version === '' || version === PREVIOUS_MINOR
-    ? null
-    : `must be omitted or the previous minor version, "${PREVIOUS_MINOR}"`;
 }
 
 export function lockedGates(gates: Readonly<Record<string, boolean>>): readonly Flaw[] {

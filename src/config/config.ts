@@ -1,4 +1,4 @@
-import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { parseAddress, parsePrefix, type IPAddress, type IPPrefix, type NodePortAddress } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { BalanceSettings } from '../base/balance.js';
 import type { RetryTimes } from '../base/conntrack-timeouts.js';
@@ -7,7 +7,7 @@ import { parseHnsNetwork, type HnsNetworkChoice } from './hns-network.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import type { EventRates } from './event-rates.js';
-import { PRIMARY } from './checks.js';
+import { NODE_PORT_WORDS, PRIMARY } from './checks.js';
 import { activeSection, LINUX_MODES, masqueradingSection, WINDOWS_MODES, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
@@ -82,8 +82,8 @@ export interface Config {
   /** Null in other modes than kernelspace. */
   readonly kernelspace: KernelspaceConfig | null;
   readonly localDetection: LocalDetection;
-  /** Local addresses where node ports answer: the node's primary ones, or those within the prefixes. An empty list, or a list without an entry for a family, means all of that family. */
-  readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+  /** Local addresses where node ports answer: the node's primary ones, and those within the prefixes. A family that has neither answers on all of its addresses. */
+  readonly nodePortAddresses: readonly NodePortAddress[];
   /** Whether Services' external IPs are served. */
   readonly allowExternalIPs: boolean;
   readonly conntrack: ConntrackSettings;
@@ -381,7 +381,9 @@ const EVERY_ADDRESS: readonly IPPrefix[] = prefixList('nodePortAddresses', ['0.0
 
 function nodePortPrefixes({ nodePortAddresses }: KubeProxyConfiguration): Config['nodePortAddresses'] {
   const entries = nodePortAddresses ?? [];
-  return entries.includes(PRIMARY) ? PRIMARY : prefixList('nodePortAddresses', entries);
+  const prefixes = entries.filter((entry) => entry !== PRIMARY).flatMap((entry) => NODE_PORT_WORDS.get(entry) ?? entry);
+  const primary: readonly NodePortAddress[] = entries.includes(PRIMARY) ? [PRIMARY] : [];
+  return [...primary, ...prefixList('nodePortAddresses', prefixes)];
 }
 
 function prefixList(field: string, entries: readonly string[]): IPPrefix[] {

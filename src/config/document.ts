@@ -7,7 +7,6 @@ import {
   countable,
   fileVerbosities,
   healthzAddress,
-  hiddenVersion,
   hnsNetwork,
   hnsSource,
   hostPort,
@@ -207,7 +206,6 @@ export const KUBE_PROXY = struct({
   }),
   enableProfiling: field(bool, { flag: { name: 'profiling', help: 'serve /debug/pprof beside the metrics' } }),
   showHiddenMetricsForVersion: field(text, {
-    checks: [hiddenVersion],
     flag: {
       name: 'show-hidden-metrics-for-version',
       value: 'version',
@@ -289,7 +287,7 @@ export const KUBE_PROXY = struct({
     isAlwaysChecked: true,
     flag: {
       name: 'nodeport-addresses',
-      help: "CIDRs of the addresses where node ports answer, or 'primary'",
+      help: "where node ports answer: CIDRs and the words 'primary', 'localhost' and 'all'",
     },
   }),
   portRange: text,

@@ -18,6 +18,12 @@ export function defaultMode(platform: NodeJS.Platform): ProxyMode {
   return platform === 'win32' ? 'kernelspace' : 'iptables';
 }
 
+/** For users who set no mode. kube-proxy warns of the same since 1.37. */
+export function unsetMode(platform: NodeJS.Platform): string {
+  const later = platform === 'win32' ? '' : '; from Kubernetes 1.40 the default is nftables: set the mode to keep it';
+  return `is not set, using ${defaultMode(platform)}${later}`;
+}
+
 /** The endpoint of the node itself where none is named (behaviour CL-44). */
 const ROOT_ENDPOINT = 'cbr0';
 

@@ -1,6 +1,8 @@
-/** Feature gates of Kubernetes 1.36 that a node proxy can meet, by what setting them may do. */
+import { KUBERNETES_MINOR } from './version.js';
+
+/** A feature gate that a node proxy can meet, as it is in one release. */
 interface Gate {
-  readonly stage: 'alpha' | 'beta' | 'stable';
+  readonly stage: 'alpha' | 'beta' | 'stable' | 'deprecated';
   readonly enabled: boolean;
   /** Cannot be set to the other value. */
   readonly locked: boolean;
@@ -9,24 +11,45 @@ interface Gate {
 const ALPHA: Gate = { stage: 'alpha', enabled: false, locked: false };
 const BETA: Gate = { stage: 'beta', enabled: true, locked: false };
 const LOCKED: Gate = { stage: 'stable', enabled: true, locked: true };
+const STABLE: Gate = { stage: 'stable', enabled: true, locked: false };
+const DEPRECATED: Gate = { stage: 'deprecated', enabled: true, locked: false };
 
-const GATES: ReadonlyMap<string, Gate> = new Map([
-  ['AllowServiceExternalIPs', { stage: 'stable', enabled: true, locked: false }],
-  ['MultiCIDRServiceAllocator', LOCKED],
-  ['PreferSameTrafficDistribution', LOCKED],
-  ['NFTablesProxyMode', LOCKED],
-  ['WinDSR', LOCKED],
-  ['WinOverlay', LOCKED],
-  ['ComponentFlagz', BETA],
-  ['ComponentStatusz', BETA],
-  ['NativeHistograms', ALPHA],
-  ['ContextualLogging', BETA],
-  ['LoggingAlphaOptions', ALPHA],
-  ['LoggingBetaOptions', BETA],
-  ['WatchListClient', BETA],
-  ['ClientsPreferCBOR', ALPHA],
-  ['ClientsAllowCBOR', ALPHA],
+/** Each gate by the minor releases in which it came and changed, in ascending order. */
+type Releases = Readonly<Record<number, Gate>>;
+
+const RELEASES: ReadonlyMap<string, Releases> = new Map<string, Releases>([
+  ['AllowServiceExternalIPs', { 36: STABLE }],
+  ['MultiCIDRServiceAllocator', { 36: LOCKED }],
+  ['PreferSameTrafficDistribution', { 36: LOCKED }],
+  ['NFTablesProxyMode', { 36: LOCKED }],
+  ['NFTablesNetlink', { 37: BETA }],
+  ['KubeProxyNFTablesLocalhostNodePorts', { 37: ALPHA, 38: BETA }],
+  ['KubeProxyIPVS', { 37: DEPRECATED, 40: { ...DEPRECATED, enabled: false } }],
+  ['WinDSR', { 36: LOCKED }],
+  ['WinOverlay', { 36: LOCKED }],
+  ['ComponentFlagz', { 36: BETA }],
+  ['ComponentStatusz', { 36: BETA }],
+  ['NativeHistograms', { 36: ALPHA, 37: BETA }],
+  ['ContextualLogging', { 36: BETA }],
+  ['LoggingAlphaOptions', { 36: ALPHA }],
+  ['LoggingBetaOptions', { 36: BETA }],
+  ['WatchListClient', { 36: BETA }],
+  ['ClientsPreferCBOR', { 36: ALPHA }],
+  ['ClientsAllowCBOR', { 36: ALPHA }],
 ]);
+
+const GATES: ReadonlyMap<string, Gate> = gatesOf(KUBERNETES_MINOR);
+
+/** The gates that a release has, as they are there. */
+function gatesOf(minor: number): ReadonlyMap<string, Gate> {
+  const isThere = ([since]: [string, Gate]): boolean => Number(since) <= minor;
+  return new Map(
+    [...RELEASES].flatMap(([name, releases]): [string, Gate][] => {
+      const gate = Object.entries(releases).filter(isThere).at(-1)?.[1];
+      return gate === undefined ? [] : [[name, gate]];
+    }),
+  );
+}
 
 /** Set every gate of one stage that is not set by its own name. */
 const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
@@ -39,6 +62,7 @@ const ACTING = [
   'AllowServiceExternalIPs',
   'ComponentFlagz',
   'ComponentStatusz',
+  'KubeProxyIPVS',
   'LoggingAlphaOptions',
   'LoggingBetaOptions',
 ] as const;
@@ -65,11 +89,11 @@ function stageGate({ stage }: Gate): string {
 export interface GateState {
   readonly name: string;
   /** Empty for what is stable. */
-  readonly stage: 'ALPHA' | 'BETA' | '';
+  readonly stage: 'ALPHA' | 'BETA' | 'DEPRECATED' | '';
   readonly enabled: boolean;
 }
 
-const STAGE_WORDS = { alpha: 'ALPHA', beta: 'BETA', stable: '' } as const;
+const STAGE_WORDS = { alpha: 'ALPHA', beta: 'BETA', stable: '', deprecated: 'DEPRECATED' } as const;
 
 /** Every gate as it acts, those of whole stages as they are set. */
 export function gateStates(settings: GateSettings): readonly GateState[] {

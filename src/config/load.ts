@@ -7,7 +7,7 @@ import {
   type ConfigurationSource,
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { applyPlatformDefaults, defaultMode, inForce } from './effective.js';
+import { applyPlatformDefaults, inForce, unsetMode } from './effective.js';
 import type { Subcommand } from './command-names.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
@@ -29,7 +29,7 @@ import { readEnvironment } from './environment.js';
 import { printProblem, type Report } from './tables/report.js';
 import { remarked } from './tables/settings.js';
 import { validateConfiguration } from './validate.js';
-import { KUBERNETES_VERSION } from './version.js';
+import { KUBERNETES_VERSION, minorOf } from './version.js';
 import { printConfiguration } from './write.js';
 
 /** What the process was asked to do, with all that it needs for it. */
@@ -174,7 +174,7 @@ export function loadLine(
   const defaulted = applyPlatformDefaults(decoded, platform);
   const settings = readEnvironment(line, { ...decoded, mode: defaulted.mode }, files, systemHostname);
   const problems = [
-    ...validateSource(defaulted, source, platform),
+    ...validateSource(defaulted, source, platform, minorOf(reportedVersion)),
     ...settings.problems,
     ...sourceProblems(line, command),
     ...clusterCIDRProblems(line, defaulted, fileFlag),
@@ -187,7 +187,7 @@ export function loadLine(
   const warnings: readonly (string | Report)[] = [
     ...source.warnings,
     ...flagWarnings(source.document, line, fileFlag, platform),
-    ...(decoded.mode === '' ? [remarked(`${KIND}.mode`, 'default', `is not set, using ${defaultMode(platform)}`)] : []),
+    ...(decoded.mode === '' ? [remarked(`${KIND}.mode`, 'default', unsetMode(platform))] : []),
     ...describeIneffective(defaulted, config.kubernetes !== null),
     ...describeLimitations(defaulted),
     ...settings.warnings,
@@ -243,10 +243,12 @@ function validateSource(
   document: KubeProxyConfiguration,
   { document: read, layers }: ConfigurationSource,
   platform: NodeJS.Platform,
+  release: number,
 ): string[] {
-  const problems = validateConfiguration(document, platform);
+  const problems = validateConfiguration(document, platform, release);
   if (problems.length === 0) return [];
-  const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read, platform), platform).map(printProblem));
+  const inFiles = validateConfiguration(applyPlatformDefaults(read, platform), platform, release);
+  const ofFiles = new Set(inFiles.map(printProblem));
   return problems.map((problem) => {
     const text = printProblem(problem);
     return ofFiles.has(text) ? attribute(problem, layers) : text;

@@ -9,6 +9,7 @@ import { isGateEnabled } from './gates.js';
 import { quantityValue } from './quantity.js';
 import type { Report } from './tables/report.js';
 import { checkSettings, refused } from './tables/settings.js';
+import { KUBERNETES_MINOR } from './version.js';
 
 const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
 type LocalMode = (typeof LOCAL_MODES)[number];
@@ -23,11 +24,18 @@ type Problems = readonly Report[];
  * Checks a defaulted document against the rules of v1alpha1 and returns every violation with the path of the field in the user's file: what the table says
  * of single fields, then what goes by several. Like kube-proxy, it looks at the nftables and ipvs sections only in their own modes, and so it does at
  * winkernel.
+ *
+ * @param release the minor release that the process reports.
  */
-export function validateConfiguration(document: KubeProxyConfiguration, platform: NodeJS.Platform): Problems {
+export function validateConfiguration(
+  document: KubeProxyConfiguration,
+  platform: NodeJS.Platform,
+  release: number = KUBERNETES_MINOR,
+): Problems {
   return [
     ...checkSettings(KUBE_PROXY, document, KIND, document.mode),
-    ...validateMode(document.mode, platform),
+    ...validateHiddenMetrics(document, release),
+    ...validateMode(document, platform),
     ...validateSyncPeriods(document),
     ...validateListeners(document),
     ...validateLocalDetection(document),
@@ -35,8 +43,22 @@ export function validateConfiguration(document: KubeProxyConfiguration, platform
   ];
 }
 
-function validateMode(mode: string, platform: NodeJS.Platform): Problems {
+/** Only metrics of the release before can be hidden. */
+function validateHiddenMetrics(
+  { showHiddenMetricsForVersion: version }: KubeProxyConfiguration,
+  release: number,
+): Problems {
+  const previous = `1.${release - 1}`;
+  if (version === '' || version === previous) return [];
+  return [
+    wrong('showHiddenMetricsForVersion', version, `must be omitted or the previous minor version, "${previous}"`),
+  ];
+}
+
+function validateMode({ mode, featureGates }: KubeProxyConfiguration, platform: NodeJS.Platform): Problems {
   const modes = modesOf(platform);
+  if (mode === 'ipvs' && !isGateEnabled('KubeProxyIPVS', featureGates))
+    return [forbidden('mode', 'mode ipvs needs feature gate KubeProxyIPVS')];
   const best = `blank (blank means the best-available proxy [currently ${defaultMode(platform)}])`;
   return modes.some((known) => known === mode) ? [] : [wrong('mode', mode, `must be ${modes.join(', ')} or ${best}`)];
 }

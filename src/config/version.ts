@@ -24,10 +24,14 @@ export function treeState({ commit } = BUILD): string {
 }
 
 /** The Kubernetes release whose node proxy this program behaves like. */
-export const KUBERNETES_VERSION = 'v1.36.2';
+export const KUBERNETES_VERSION = 'v1.37.2';
 
-/** Its minor number. */
-export const KUBERNETES_MINOR = Number(KUBERNETES_VERSION.split('.')[1]);
+/** The minor number of a release such as {@link KUBERNETES_VERSION}. */
+export function minorOf(version: string): number {
+  return Number(version.split('.')[1]);
+}
 
-/** The release before that one, as `major.minor`: the only one whose hidden metrics may be asked for. */
-export const PREVIOUS_MINOR = '1.35';
+export const KUBERNETES_MINOR = minorOf(KUBERNETES_VERSION);
+
+/** The minor number of the release that the tables of `check` describe. */
+export const CHECKED_MINOR = 36;

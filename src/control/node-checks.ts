@@ -1,4 +1,4 @@
-import { FAMILIES, familyOf, isUnspecified, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { FAMILIES, familyOf, isPrefix, isUnspecified, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { Config } from '../config/config.js';
 import type { NodeRow } from '../state/rows.js';
 
@@ -44,23 +44,24 @@ export function checkNode(config: NodeSettings, families: readonly Family[], nod
 
 function nodePortWarnings(config: NodeSettings, primary: Family, node: NodeRow | undefined): string[] {
   const { nodePortAddresses: configured, localDetection } = config;
-  if (configured === 'primary')
-    return node?.addresses.length === 0 || (node === undefined && config.kubernetes !== null)
-      ? [
-          "nodePortAddresses is primary but the Node's addresses are not known: node ports answer on every local address but loopback",
-        ]
-      : [];
+  const named = configured.filter(isPrefix);
+  if (named.length < configured.length) {
+    const isKnown = node === undefined ? config.kubernetes === null : node.addresses.length > 0;
+    const where =
+      named.length === 0 ? 'node ports answer on every local address but loopback' : 'its other entries count';
+    return isKnown ? [] : [`nodePortAddresses has primary but the Node's addresses are not known: ${where}`];
+  }
   if (configured.length === 0)
     return ['nodePortAddresses is not set: node ports answer on every local address, "primary" would limit them'];
   const other = FAMILIES.find((family) => family !== primary) ?? primary;
   const has = (prefixes: readonly IPPrefix[], family: Family): boolean =>
     prefixes.some((prefix) => familyOf(prefix) === family);
   const isDual = [
-    configured,
+    named,
     localDetection.type === 'ClusterCIDR' ? localDetection.prefixes : [],
     localDetection.type === 'NodeCIDR' ? (node?.podCIDRs ?? []) : [],
   ].some((prefixes) => FAMILIES.every((family) => has(prefixes, family)));
-  const missing = !has(configured, primary) ? primary : isDual && !has(configured, other) ? other : null;
+  const missing = !has(named, primary) ? primary : isDual && !has(named, other) ? other : null;
   return missing === null
     ? []
     : [`nodePortAddresses has nothing of ${missing}: node ports answer on every local ${missing} address`];

@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BalanceSettings } from '../base/balance.js';
-import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import {
+  isUnspecified,
+  familyOf,
+  prefixContains,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+  type NodePortAddress,
+} from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { RetryTimes } from '../base/conntrack-timeouts.js';
 import type { ServiceLimits } from '../base/service-limits.js';
@@ -61,8 +69,8 @@ export interface PlanSettings {
   readonly masqueradeBit: number;
   /** Prefix length that identifies an IPv6 client for session affinity, 1–128. */
   readonly affinityIPv6Prefix: number;
-  /** `primary`: the node's own first address of each family. Empty: every local address. */
-  readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+  /** `primary`: the node's own first address of each family. A family without entry: every local address. */
+  readonly nodePortAddresses: readonly NodePortAddress[];
   readonly limits: ServiceLimits;
   /** Absent: {@link DEFAULT_BALANCE}. */
   readonly balance?: BalanceSettings;

@@ -2,6 +2,7 @@ import {
   familyOf,
   hostPrefix,
   isLoopback,
+  isPrefix,
   prefixLength,
   touchesLoopback,
   type Family,
@@ -76,9 +77,9 @@ export function opensLoopback({
   traits,
   nodePortAddresses,
 }: Pick<PlanSettings, 'traits' | 'nodePortAddresses'>): boolean {
-  if (!traits.servesLocalhost || nodePortAddresses === 'primary') return false;
-  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
-  return own.length === 0 || own.some(touchesLoopback);
+  if (!traits.servesLocalhost) return false;
+  const own = nodePortAddresses.filter(isPrefix).filter((prefix) => familyOf(prefix) === 'IPv4');
+  return own.length === 0 ? !nodePortAddresses.includes('primary') : own.some(touchesLoopback);
 }
 
 /** The node's addresses in the cluster. Sorted. */
@@ -96,13 +97,11 @@ function nodePortPrefixes(
   node: NodeRow | undefined,
 ): readonly IPPrefix[] | null {
   if (settings.traits.balancesOnly) return null;
-  let prefixes: readonly IPPrefix[];
-  if (settings.nodePortAddresses === 'primary') {
-    const address = nodeFacts(settings, node).addresses[family];
-    prefixes = address === null || isLoopback(address) ? [] : [hostPrefix(address)];
-  } else {
-    prefixes = settings.nodePortAddresses.filter((prefix) => familyOf(prefix) === family);
-  }
+  const address = nodeFacts(settings, node).addresses[family];
+  const primary = address === null || isLoopback(address) ? [] : [hostPrefix(address)];
+  const prefixes = settings.nodePortAddresses
+    .flatMap((entry) => (entry === 'primary' ? primary : entry))
+    .filter((prefix) => familyOf(prefix) === family);
   if (prefixes.length === 0 || prefixes.some((prefix) => prefixLength(prefix) === 0)) return null;
   return [...new Set(prefixes)].sort();
 }

@@ -42,7 +42,7 @@ t.test('with --config-dir alone flags are ignored too, so that a first file does
     t.same(warnings, [
       '--oom-score-adj: is ignored because --config-dir is given',
       '--proxy-mode: is ignored because --config-dir is given',
-      'KubeProxyConfiguration.mode: is not set, using iptables',
+      'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
     ]);
   }
   t.equal(
@@ -84,7 +84,7 @@ t.test('violations name the file that set the field, unless there is one file on
   t.same(problems(files), [
     'KubeProxyConfiguration.conntrack.min: Invalid value: -1: must be greater than or equal to 0 (from c)',
     'KubeProxyConfiguration.oomScoreAdj: Invalid value: 3000: must be within the range [-1000, 1000] (from d/a.yaml)',
-    'KubeProxyConfiguration.nodePortAddresses[0]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64) (from d/b.yaml)',
+    'KubeProxyConfiguration.nodePortAddresses[0]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64), or one of primary, localhost, all (from d/b.yaml)',
   ]);
   t.same(problems({ c: 'logging: {verbosity: 1}', 'd/a.yaml': 'oomScoreAdj: 1' }, [...ARGV, '-v=-1']), [
     'KubeProxyConfiguration.logging.verbosity: Invalid value: -1: must be within the range [0, 2147483647]',

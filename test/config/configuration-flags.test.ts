@@ -96,7 +96,7 @@ const ROWS: readonly Row[] = [
   ['FL-46', ['--pod-interface-name-prefix=veth'], { 'detectLocal.interfaceNamePrefix': 'veth' }],
   ['FL-47', ['--profiling'], { enableProfiling: true }],
   ['FL-48 by our name', ['--mode=nftables'], {}],
-  ['FL-49', ['--show-hidden-metrics-for-version=1.35'], { showHiddenMetricsForVersion: '1.35' }],
+  ['FL-49', ['--show-hidden-metrics-for-version=1.36'], { showHiddenMetricsForVersion: '1.36' }],
   ['FL-50 v', ['-v', '3'], { 'logging.verbosity': 3 }],
   [
     'FL-50 vmodule',

@@ -170,7 +170,8 @@ t.test('an explicit zero is obeyed, or refused by name', (t) => {
 t.test("zeros in a generated file count as unset: silently in kubeadm's, with a warning in an edited one", (t) => {
   const body = KUBEADM.slice(HEADER.length);
   const lines = (isKept: (line: string) => boolean): string => body.split('\n').filter(isKept).join('\n');
-  const unset = 'mode: is not set, using iptables';
+  const unset =
+    'mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it';
   const zeros = '0 is taken for unset, like other fields of the file:';
   const kubeadms =
     '[configSyncPeriod, logging.flushFrequency, iptables.syncPeriod, ipvs.syncPeriod, nftables.syncPeriod]';

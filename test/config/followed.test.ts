@@ -19,7 +19,7 @@ const OTHER: Readonly<Record<string, string>> = {
   bindAddress: '192.0.2.1',
   healthzBindAddress: '127.0.0.1:9',
   metricsBindAddress: '127.0.0.1:9',
-  showHiddenMetricsForVersion: '"1.35"',
+  showHiddenMetricsForVersion: '"1.36"',
   'ipvs.scheduler': 'sh',
   'winkernel.sourceVip': '192.0.2.1',
   detectLocalMode: 'NodeCIDR',

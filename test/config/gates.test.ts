@@ -14,6 +14,10 @@ t.test('feature gates have stage and state', (t) => {
     NFTablesProxyMode: ' true',
     ComponentStatusz: 'BETA true',
     ClientsAllowCBOR: 'ALPHA false',
+    KubeProxyIPVS: 'DEPRECATED true',
+    KubeProxyNFTablesLocalhostNodePorts: 'ALPHA false',
+    NFTablesNetlink: 'BETA true',
+    NativeHistograms: 'BETA true',
   });
   t.equal(new Set(Object.keys(defaults)).size, gateStates({}).length);
   t.same(states({ AllBeta: false, WatchListClient: true, AllowServiceExternalIPs: false, Unknown: true }), {
@@ -42,7 +46,11 @@ t.test('isGateEnabled() agrees with the listed gates', (t) => {
 t.test('feature gates that are set and have no effect are reported', (t) => {
   t.same(
     ineffectiveGates({ AllAlpha: true, ClientsAllowCBOR: false, WatchListClient: false, NFTablesProxyMode: true }),
-    ['NativeHistograms=true (by AllAlpha)', 'WatchListClient=false', 'ClientsPreferCBOR=true (by AllAlpha)'],
+    [
+      'KubeProxyNFTablesLocalhostNodePorts=true (by AllAlpha)',
+      'WatchListClient=false',
+      'ClientsPreferCBOR=true (by AllAlpha)',
+    ],
   );
   t.same(ineffectiveGates({ AllAlpha: false, AllBeta: true }), []);
   t.end();

@@ -91,7 +91,7 @@ t.test('settings without effect are reported, and only when set', (t) => {
   t.same(fromFile('mode: nftables\nlogging: {flushFrequency: 1s}').warnings, [
     'KubeProxyConfiguration.logging.flushFrequency: has no effect, log lines are written unbuffered',
   ]);
-  t.same(fromFile('mode: nftables\nshowHiddenMetricsForVersion: "1.35"').warnings, [
+  t.same(fromFile('mode: nftables\nshowHiddenMetricsForVersion: "1.36"').warnings, [
     'KubeProxyConfiguration.showHiddenMetricsForVersion: has no effect, no metric was hidden since then',
   ]);
   t.same(fromFile('mode: nftables\nfeatureGates: {SomethingElse: true}').warnings, [
@@ -237,7 +237,7 @@ t.test("kubeadm's ClusterConfiguration in the same file gives podSubnet, and con
     'a version that is not read',
   );
   t.same(beside('networking: {podSubnet: 10.244.0.0/16}', KUBEADM.slice(HEADER.length))[1], [
-    'KubeProxyConfiguration.mode: is not set, using iptables',
+    'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
   ]);
   t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\nclusterCIDR: 10.2.0.0/16'), [
     '10.2.0.0/16',

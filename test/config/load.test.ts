@@ -77,8 +77,10 @@ t.test('without flags every setting has its default', (t) => {
   const { command, config, warnings, version } = loaded([]);
   t.equal(command, 'run');
   t.strictSame(config, DEFAULTS);
-  t.equal(version, 'v1.36.2');
-  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
+  t.equal(version, 'v1.37.2');
+  t.same(warnings, [
+    'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
+  ]);
   t.same(loaded(['--mode=nftables']).warnings, []);
   t.end();
 });
@@ -126,7 +128,7 @@ t.test('each field of the configuration file reaches the configuration', (t) => 
         resetRemovedEndpoints: true,
         retryTimes: { tcp: 1, dns: 4 },
         localhostNodePorts: false,
-        nodePortAddresses: 'primary',
+        nodePortAddresses: ['primary'],
         syncPeriod: 60_000,
         minSyncPeriod: 250,
       },
@@ -138,7 +140,7 @@ t.test('each field of the configuration file reaches the configuration', (t) => 
         resetRemovedEndpoints: true,
         retryTimes: { tcp: 1, dns: 4 },
         localhostNodePorts: false,
-        nodePortAddresses: 'primary',
+        nodePortAddresses: ['primary'],
         minSyncPeriod: 0,
         masqueradeAll: true,
         masqueradeBit: 3,
@@ -159,7 +161,12 @@ t.test('each field of the configuration file reaches the configuration', (t) => 
     ],
     ['nodePortAddresses: [10.1.2.3/8, "::/0"]', { nodePortAddresses: ['10.0.0.0/8', '::/0'] }],
     ['nodePortAddresses: []', { nodePortAddresses: [] }],
-    ['nodePortAddresses: [primary]', { nodePortAddresses: 'primary' }],
+    ['nodePortAddresses: [primary]', { nodePortAddresses: ['primary'] }],
+    ['nodePortAddresses: [all]', { nodePortAddresses: ['0.0.0.0/0', '::/0'] }],
+    [
+      'nodePortAddresses: [localhost, 10.0.0.0/8, primary, primary]',
+      { nodePortAddresses: ['primary', '127.0.0.0/8', '::1/128', '10.0.0.0/8'] },
+    ],
     ['featureGates: {AllowServiceExternalIPs: false}', { allowExternalIPs: false }],
     ['oomScoreAdj: 5', { oomScoreAdj: 5 }],
     ['hostnameOverride: " Node-A "', { nodeName: 'node-a' }],
@@ -287,10 +294,14 @@ t.test('the command is derived from the command line', (t) => {
   for (const yes of ['true', '1', 'T']) t.same(load([`--version=${yes}`]), { command: 'version', format: 'short' });
   t.equal(loaded(['--version=0']).command, 'run');
   t.same(load(['--version=raw', '--config=gone']), { command: 'version', format: 'raw' });
-  t.equal(loaded(['--version=false']).version, 'v1.36.2');
-  t.equal(loaded(['--version=v1.36.2-acme.1+x']).version, 'v1.36.2-acme.1+x');
+  t.equal(loaded(['--version=false']).version, 'v1.37.2');
+  t.equal(loaded(['--version=v1.37.2-acme.1+x']).version, 'v1.37.2-acme.1+x');
+  const hidden = '--show-hidden-metrics-for-version=1.36';
+  t.equal(loaded([hidden]).command, 'run');
+  t.equal(loaded([hidden, '--version=v1.37.0']).command, 'run');
+  t.match(failure(() => loaded([hidden, '--version=v1.36.4'])).message, /the previous minor version, "1\.35"/);
   t.equal(loaded(['--version=v1.35.4']).version, 'v1.35.4', "the cluster's release");
-  for (const version of ['v1.36', 'v1.36.2x', '1.36.2', 'v1.36.2.3', 'v1.36.2-', 'v1.36.2-a b']) {
+  for (const version of ['v1.37', 'v1.37.2x', '1.37.2', 'v1.37.2.3', 'v1.37.2-', 'v1.37.2-a b']) {
     t.match(
       failure(() => loaded([`--version=${version}`])).message,
       `--version: Invalid value: ${JSON.stringify(version)}`,
@@ -354,7 +365,9 @@ t.test('CF-53: a file of kubeadm gives the defaults', (t) => {
     kubernetes: { ...KUBERNETES, kubeconfig: '/var/lib/kube-proxy/kubeconfig.conf' },
     localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16'] },
   });
-  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
+  t.same(warnings, [
+    'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
+  ]);
   t.end();
 });
 

@@ -248,8 +248,8 @@ t.test('values that decode and fail validation are refused', (t) => {
     ['--cluster-cidr=10.0.0.0/8, fd00::/64', 'clusterCIDR[1]: Invalid value: " fd00::/64"'],
     ['--oom-score-adj=2000', 'oomScoreAdj: Invalid value: 2000'],
     ['--kube-api-burst=-1', 'clientConnection.burst: Invalid value: -1'],
-    ['--nodeport-addresses=primary,10.0.0.0/8', `nodePortAddresses[0]: Invalid value: "primary"`],
-    ['--show-hidden-metrics-for-version=1.34', 'showHiddenMetricsForVersion: Invalid value: "1.34"'],
+    ['--nodeport-addresses=primary,loopback', `nodePortAddresses[1]: Invalid value: "loopback"`],
+    ['--show-hidden-metrics-for-version=1.35', 'showHiddenMetricsForVersion: Invalid value: "1.35"'],
     ['--logging-format=xml', 'logging.format: Unsupported value: "xml"'],
     ['--feature-gates=NFTablesProxyMode=false', 'featureGates: Invalid value: cannot set feature gate'],
     ['--healthz-bind-address=10.0.0.1:0', ''],
@@ -294,7 +294,9 @@ t.test('the command line of existing DaemonSets is accepted', (t) => {
     nodePortAddresses: ['10.1.1.1/32'],
     oomScoreAdj: -998,
   });
-  t.same(flags.warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
+  t.same(flags.warnings, [
+    'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
+  ]);
   t.end();
 });
 

@@ -12,6 +12,7 @@ function problems(body: string): readonly string[] {
 const MASQUERADE_BIT = 'must be within the range [0, 31]';
 const AT_LEAST_0 = 'must be greater than or equal to 0';
 const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
+const NODE_PORTS = `${CIDR}, or one of primary, localhost, all`;
 const NO_INTERFACE = 'is no interface name of Linux: at most 15 bytes, without blanks, slashes and colons';
 
 /** One rule a row: a body that breaks only it, and the message after `KubeProxyConfiguration.`. */
@@ -121,22 +122,22 @@ const RULES: readonly (readonly [string, string, string])[] = [
         `metricsBindAddress: Invalid value: "${metrics}": takes the port of KubeProxyConfiguration.healthzBindAddress (${health})`,
       ] as const,
   ),
-  ['VA-17', 'nodePortAddresses: [10.0.0.0/8, 10.0.0.1]', `nodePortAddresses[1]: Invalid value: "10.0.0.1": ${CIDR}`],
   [
-    'VA-17 primary',
-    'nodePortAddresses: [10.0.0.0/8, primary]',
-    `nodePortAddresses[1]: Invalid value: "primary": can't use both 'primary' and CIDRs`,
+    'KubeProxyIPVS',
+    'mode: ipvs\nfeatureGates: {KubeProxyIPVS: false}',
+    'mode: Forbidden: mode ipvs needs feature gate KubeProxyIPVS',
   ],
   [
-    'VA-17 primary twice',
-    'nodePortAddresses: [primary, primary]',
-    `nodePortAddresses[0]: Invalid value: "primary": can't use both 'primary' and CIDRs`,
+    'VA-17',
+    'nodePortAddresses: [10.0.0.0/8, 10.0.0.1]',
+    `nodePortAddresses[1]: Invalid value: "10.0.0.1": ${NODE_PORTS}`,
   ],
-  ['VA-17 null', 'nodePortAddresses: [""]', `nodePortAddresses[0]: Invalid value: "": ${CIDR}`],
+  ['VA-17 case', 'nodePortAddresses: [Localhost]', `nodePortAddresses[0]: Invalid value: "Localhost": ${NODE_PORTS}`],
+  ['VA-17 null', 'nodePortAddresses: [""]', `nodePortAddresses[0]: Invalid value: "": ${NODE_PORTS}`],
   [
     'VA-18',
-    'showHiddenMetricsForVersion: "1.34"',
-    'showHiddenMetricsForVersion: Invalid value: "1.34": must be omitted or the previous minor version, "1.35"',
+    'showHiddenMetricsForVersion: "1.35"',
+    'showHiddenMetricsForVersion: Invalid value: "1.35": must be omitted or the previous minor version, "1.36"',
   ],
   [
     'VA-19',
@@ -334,11 +335,13 @@ t.test('the extreme valid values are accepted', (t) => {
     'bindAddress: 010.0.0.1',
     'healthzBindAddress: "[::]:65535"',
     'metricsBindAddress: 0.0.0.0',
-    'showHiddenMetricsForVersion: "1.35"',
+    'showHiddenMetricsForVersion: "1.36"',
     'clusterCIDR: "10.0.0.0/8,fd00::/64"',
     'clusterCIDR: "fd00::1/64"',
     'clusterCIDR: "::ffff:10.0.0.0/104,fd00::/64"',
     'nodePortAddresses: ["::ffff:192.0.2.0/120"]',
+    'nodePortAddresses: [primary, localhost]',
+    'nodePortAddresses: [all, primary, 10.0.0.0/8, localhost, localhost]',
     'detectLocalMode: NodeCIDR\nclusterCIDR: nonsense',
     'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0}',
     'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "abcdefghijklm\u00e9"}',

@@ -44,6 +44,8 @@ t.test('ST-31 to ST-33: contradictions between Node and configuration are errors
       ['all is well', [PRIMARY], BOTH, four, null, null],
       ['a Node without addresses', [PRIMARY], BOTH, node('me'), /addresses are not known/, null],
       ['no Node', [PRIMARY], BOTH, undefined, /addresses are not known/, null],
+      ['words and prefixes', [`${PRIMARY},localhost,10.0.0.0/8`], BOTH, four, null, null],
+      ['the same, no Node', [`${PRIMARY},localhost`], BOTH, undefined, /not known: its other entries count/, null],
       ['the primary family lacks', ['--nodeport-addresses=10.0.0.0/8'], BOTH, six, /nothing of IPv6: node ports/, null],
       ['one family only', ['--nodeport-addresses=10.0.0.0/8'], BOTH, four, null, null],
       [

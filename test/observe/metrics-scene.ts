@@ -43,7 +43,7 @@ export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'n
     host: { ...LINUX_HOST, flowTableSize: () => flows },
     mode: { metrics: modeDefinition(mode).metrics, packetCounts: () => Promise.resolve(counted.packets) },
     progress,
-    version: 'v1.36.2',
+    version: 'v1.37.2',
     features: gateStates({}),
     sources: () => sources,
     clock,

@@ -120,7 +120,7 @@ t.test('metrics have the series of every Kubernetes component and process', asyn
   const families = await world.scrape();
   t.match(families.get('kubernetes_build_info')?.samples, [
     {
-      labels: { major: '1', minor: '36', git_version: 'v1.36.2', go_version: process.version, platform: goPlatform() },
+      labels: { major: '1', minor: '37', git_version: 'v1.37.2', go_version: process.version, platform: goPlatform() },
       value: 1,
     },
   ]);

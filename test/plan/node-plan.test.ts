@@ -5,7 +5,7 @@ import { planNode } from '../../src/plan/node-plan.js';
 import type { NodePlan } from '../../src/plan/types.js';
 import type { NodeRow, ServiceCIDRRow } from '../../src/state/rows.js';
 import { planSettings } from '../support/plan-settings.js';
-import { address, node, prefix, serviceCIDR } from '../support/rows.js';
+import { address, node, nodePortAddresses, prefix, serviceCIDR } from '../support/rows.js';
 
 const BOTH = node('me', ['192.168.0.2', '192.168.1.2', '2001:db8::2', '2001:db8::3'], {
   podCIDRs: ['10.244.1.0/24', 'fd00:244:1::/64', '10.99.0.0/24'],
@@ -51,15 +51,14 @@ t.test('a changed node plan names the families whose Services are planned anew',
 });
 
 t.test('ST-21, SV-31: node port addresses follow the configuration', (t) => {
-  const prefixes = (family: Family, configured: 'primary' | readonly string[], row?: NodeRow): unknown =>
-    plan(family, { nodePortAddresses: configured === 'primary' ? configured : configured.map(prefix) }, row)
-      .nodePortPrefixes;
-  t.same(prefixes('IPv4', 'primary'), ['192.168.0.2/32']);
-  t.same(prefixes('IPv6', 'primary'), ['2001:db8::2/128']);
-  t.equal(prefixes('IPv6', 'primary', node('me', ['192.168.0.2'])), null, 'a family without address: all');
-  t.equal(prefixes('IPv4', 'primary', UNKNOWN), null);
-  t.equal(prefixes('IPv4', 'primary', node('me', ['127.0.0.1'])), null, 'loopback is skipped');
-  t.equal(prefixes('IPv6', 'primary', node('me', ['::1'])), null);
+  const prefixes = (family: Family, configured: readonly string[], row?: NodeRow): unknown =>
+    plan(family, { nodePortAddresses: nodePortAddresses(configured) }, row).nodePortPrefixes;
+  t.same(prefixes('IPv4', ['primary']), ['192.168.0.2/32']);
+  t.same(prefixes('IPv6', ['primary']), ['2001:db8::2/128']);
+  t.equal(prefixes('IPv6', ['primary'], node('me', ['192.168.0.2'])), null, 'a family without address: all');
+  t.equal(prefixes('IPv4', ['primary'], UNKNOWN), null);
+  t.equal(prefixes('IPv4', ['primary'], node('me', ['127.0.0.1'])), null, 'loopback is skipped');
+  t.equal(prefixes('IPv6', ['primary'], node('me', ['::1'])), null);
   t.same(plan('IPv4', { bindAddress: address('10.1.1.1') }).nodePortPrefixes, ['10.1.1.1/32']);
   t.equal(prefixes('IPv4', []), null);
   t.same(prefixes('IPv4', ['192.168.1.0/24', '192.168.0.0/24', '2001:db8::/64', '192.168.1.0/24']), [
@@ -70,15 +69,21 @@ t.test('ST-21, SV-31: node port addresses follow the configuration', (t) => {
   t.equal(prefixes('IPv6', ['192.168.1.0/24']), null, 'the other family only: all');
   t.equal(prefixes('IPv4', ['192.168.0.0/24', '0.0.0.0/0']), null);
   t.same(prefixes('IPv4', ['192.168.0.0/24', '::/0']), ['192.168.0.0/24']);
+  const both = ['primary', '127.0.0.0/8', '::1/128'];
+  t.same(prefixes('IPv4', both), ['127.0.0.0/8', '192.168.0.2/32']);
+  t.same(prefixes('IPv6', both), ['2001:db8::2/128', '::1/128']);
+  t.same(prefixes('IPv6', both, node('me', ['192.168.0.2'])), ['::1/128']);
+  t.equal(prefixes('IPv6', ['primary', '10.0.0.0/8'], node('me', ['192.168.0.2'])), null, 'neither: all');
+  t.equal(prefixes('IPv4', ['primary', '0.0.0.0/0']), null);
   t.end();
 });
 
 t.test('SV-32, SV-35: node ports answer on loopback if configured', (t) => {
-  const opens = (configured: 'primary' | readonly string[], family: Family = 'IPv4', row?: NodeRow): boolean =>
+  const opens = (configured: readonly string[], family: Family = 'IPv4', row?: NodeRow): boolean =>
     plan(
       family,
       {
-        nodePortAddresses: configured === 'primary' ? configured : configured.map(prefix),
+        nodePortAddresses: nodePortAddresses(configured),
         traits: {
           guardsClusterAddresses: false,
           guardsServiceAddresses: false,
@@ -97,9 +102,12 @@ t.test('SV-32, SV-35: node ports answer on loopback if configured', (t) => {
   t.ok(opens(['127.0.0.1/32']));
   t.ok(opens(['126.0.0.0/7']));
   t.notOk(opens(['10.0.0.0/8']));
-  t.notOk(opens('primary'));
+  t.notOk(opens(['primary']));
   for (const row of [UNKNOWN, node('me', ['2001:db8::2']), node('me', ['127.0.0.1'])])
-    t.notOk(opens('primary', 'IPv4', row), 'every local address, but never loopback');
+    t.notOk(opens(['primary'], 'IPv4', row), 'every local address, but never loopback');
+  t.ok(opens(['primary', '127.0.0.0/8']));
+  t.notOk(opens(['primary', '10.0.0.0/8']));
+  t.notOk(opens(['primary', '2001:db8::/64'], 'IPv4', UNKNOWN));
   t.notOk(plan('IPv4', { nodePortAddresses: [] }).nodePortsOnLoopback, 'not in a mode that does not serve it');
   t.end();
 });

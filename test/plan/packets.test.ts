@@ -2,7 +2,15 @@ import t from 'tap';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import type { LocalDetector } from '../../src/plan/types.js';
 import type { EndpointSliceRow, ServiceRow } from '../../src/state/rows.js';
-import { address, prefix, service, slice, type EndpointText, type ServiceText } from '../support/rows.js';
+import {
+  address,
+  nodePortAddresses,
+  prefix,
+  service,
+  slice,
+  type EndpointText,
+  type ServiceText,
+} from '../support/rows.js';
 import { sourceKind } from '../support/plan-tracer.js';
 import { PacketTracer, type PacketScene } from './packet-scene.js';
 
@@ -129,10 +137,10 @@ const NODE_PORT_SLICES = [
   slice('svc', [local('10.180.0.1'), remote('10.180.2.1')]),
   slice('svc', [local('fd00:10::1:1'), remote('fd00:10::2:1')]),
 ];
-const NODE_PORT_VARIANTS: readonly (readonly [string, readonly string[] | 'primary', string])[] = [
-  ['PF-030: ext > 192.168.1.2:3001', 'primary', 'none'],
+const NODE_PORT_VARIANTS: readonly (readonly [string, readonly string[], string])[] = [
+  ['PF-030: ext > 192.168.1.2:3001', ['primary'], 'none'],
   ['PF-031: ext > 192.168.1.2:3001', ['192.168.0.0/24', '192.168.1.0/24', '2001:db8::/64'], 'FOUR m'],
-  ['PF-032: ext6 > [2001:db8:1::2]:3001', 'primary', 'none'],
+  ['PF-032: ext6 > [2001:db8:1::2]:3001', ['primary'], 'none'],
   ['PF-033: ext6 > [2001:db8:1::2]:3001', ['192.168.0.0/24', '2001:db8::/64', '2001:db8:1::2/128'], 'SIX m'],
   ['SV-31: ext6 > [2001:db8:1::2]:3001', ['192.168.0.0/24'], 'SIX m'],
   ['SV-32: ext > 127.0.0.1:3001', [], 'none'],
@@ -143,10 +151,9 @@ const NODE_PORT_VARIANTS: readonly (readonly [string, readonly string[] | 'prima
 ];
 
 for (const [check, configured, verdict] of NODE_PORT_VARIANTS) {
-  const nodePortAddresses = configured === 'primary' ? configured : configured.map(prefix);
   verify(
-    `10.4 node ports on ${typeof configured === 'string' ? configured : configured.join() || 'all'}, ${check}`,
-    { settings: { nodePortAddresses }, services: [NODE_PORT], slices: NODE_PORT_SLICES },
+    `10.4 node ports on ${configured.join() || 'all'}, ${check}`,
+    { settings: { nodePortAddresses: nodePortAddresses(configured) }, services: [NODE_PORT], slices: NODE_PORT_SLICES },
     `${check} = ${verdict}
      PF-041: pod > 172.30.0.41:80 = FOUR -
      PF-041: ext,node > 192.168.0.2:3001 = FOUR m

@@ -92,7 +92,7 @@ t.test('a difference that could not be repaired stays in the history until a ful
 
 t.test('the sync status is printed in words', (t) => {
   const status: ProcessStatus = {
-    version: 'v1.36.2',
+    version: 'v1.37.2',
     release: '0.1.0',
     pid: 7,
     mode: 'nftables',
@@ -156,7 +156,7 @@ t.test('the sync status is printed in words', (t) => {
     memory: { residentBytes: 100_400_000, heapBytes: 30_000_000, externalBytes: 1_000_000 },
   };
   t.same(printStatus(status), [
-    'pointsman 0.1.0 for Kubernetes v1.36.2, nftables on me, process 7, up 1d 2h',
+    'pointsman 0.1.0 for Kubernetes v1.37.2, nftables on me, process 7, up 1d 2h',
     'NOT healthy, out of rotation for load balancers for 1h 0m: the node is unknown',
     'sources: still reading, some unsynced for 5s: what could not be read is left alone',
     '  services: read, last event 1m 1s ago, 2 × watch',

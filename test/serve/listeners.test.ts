@@ -35,7 +35,7 @@ function world(t: Test, loaded: Loaded): World {
     host: LINUX_HOST,
     mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
     progress,
-    version: 'v1.36.2',
+    version: 'v1.37.2',
     features: gateStates({}),
     clock,
     wallClock,

@@ -45,7 +45,7 @@ function world(fields: Partial<MetricsServerOptions> = {}): World {
       { name: 'config', value: '/etc/config.yaml' },
     ],
     status: {
-      version: 'v1.36.2',
+      version: 'v1.37.2',
       startedAt: STARTED_AT,
       wallClock: () => STARTED_AT + (26n * 3600n + 3n * 60n + 4n) * 1_000_000_000n + 999n,
     },
@@ -192,8 +192,8 @@ t.test('/statusz answers', async (t) => {
       'Started: Thu Jan  2 03:04:05 UTC 2025',
       'Up: 26 hr 03 min 04 sec',
       `Go version: ${process.version}`,
-      'Binary version: 1.36.2',
-      'Emulation version: 1.36',
+      'Binary version: 1.37.2',
+      'Emulation version: 1.37',
       `Paths: ${paths}`,
       '',
     ].join('\n'),
@@ -206,8 +206,8 @@ t.test('/statusz answers', async (t) => {
     startTime: '2025-01-02T03:04:05Z',
     uptimeSeconds: 26 * 3600 + 3 * 60 + 4,
     goVersion: process.version,
-    binaryVersion: '1.36.2',
-    emulationVersion: '1.36',
+    binaryVersion: '1.37.2',
+    emulationVersion: '1.37',
     paths: paths.split(' '),
   });
   for (const path of paths.split(' ').filter((path) => !/profile|heap|allocs/.test(path)))

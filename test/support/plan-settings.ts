@@ -23,7 +23,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     masqueradeAll: false,
     masqueradeBit: 14,
     affinityIPv6Prefix: 128,
-    nodePortAddresses: 'primary',
+    nodePortAddresses: ['primary'],
     retryTimes: NO_RETRIES,
     limits: DEFAULT_SERVICE_LIMITS,
     traits: { ...PLAIN_TRAITS, retriesAttempts: 'all', shares: 'slots' },

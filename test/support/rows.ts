@@ -9,6 +9,7 @@ import {
   type Family,
   type IPAddress,
   type IPPrefix,
+  type NodePortAddress,
 } from '../../src/base/ip.js';
 import { Interner } from '../../src/sources/translate/intern.js';
 import { translateService } from '../../src/sources/translate/service.js';
@@ -39,6 +40,10 @@ export function prefix(text: string): IPPrefix {
   const parsed = parsePrefix(text);
   if (parsed === null) throw new TypeError(`not a prefix: ${text}`);
   return parsed;
+}
+
+export function nodePortAddresses(texts: readonly string[]): readonly NodePortAddress[] {
+  return texts.map((text) => (text === 'primary' ? text : prefix(text)));
 }
 
 export interface ServiceText extends Partial<

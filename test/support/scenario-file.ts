@@ -134,7 +134,6 @@ class NodeSection {
   }
 
   planSettings(traits: ModeTraits): PlanSettings {
-    const nodePorts = this.values.get('node port addresses') ?? 'primary';
     const [detection, ...operands] = this.words('local detection');
     const [operand = ''] = operands;
     return {
@@ -152,7 +151,9 @@ class NodeSection {
       masqueradeAll: this.values.get('masquerade all') === 'yes',
       masqueradeBit: 14,
       affinityIPv6Prefix: this.values.has('affinity prefix') ? Number(this.values.get('affinity prefix')) : 128,
-      nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
+      nodePortAddresses: this.values.has('node port addresses')
+        ? this.words('node port addresses').map((word) => (word === 'primary' ? word : prefix(word)))
+        : ['primary'],
       retryTimes: { tcp: this.seconds('connect retry'), dns: this.seconds('dns retry') },
       limits: DEFAULT_SERVICE_LIMITS,
       traits,

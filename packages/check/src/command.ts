@@ -3,7 +3,7 @@ import { CHECK } from '../../../src/commands/check.js';
 import { refusal } from '../../../src/commands/given.js';
 import { printHelp } from '../../../src/commands/help.js';
 import { loadRegularExpressions } from '../../../src/config/tables/regular-expression.js';
-import { KUBERNETES_MINOR } from '../../../src/config/version.js';
+import { CHECKED_MINOR } from '../../../src/config/version.js';
 import { agreementFindings } from './agreement.js';
 import { CheckedInput, type ReadText } from './checked-input.js';
 import type { Finding } from './findings.js';
@@ -52,7 +52,7 @@ async function readAll(
   const files = (await Promise.all(named.map(filesOf))).flat();
   const input = new CheckedInput();
   if (!cluster) {
-    await input.readFiles(files, { release: release ?? KUBERNETES_MINOR, platform }, read);
+    await input.readFiles(files, { release: release ?? CHECKED_MINOR, platform }, read);
     return input.all();
   }
   // Loaded only where it is used: it is a file of its own.
@@ -64,7 +64,7 @@ async function readAll(
       input.takeObjects(page);
     },
   });
-  const target = { release: release ?? answers.release ?? KUBERNETES_MINOR, platform };
+  const target = { release: release ?? answers.release ?? CHECKED_MINOR, platform };
   await input.readFiles(files, target, read);
   await input.takeAnswers(answers, target);
   return input.all();

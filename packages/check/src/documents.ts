@@ -121,7 +121,7 @@ function readDocument(value: unknown, environment: Environment, at = ''): readon
   const nothing = { kind, section: null, proxy: null, row: null, kernel: null };
   if (kind === KIND && apiVersion === API_VERSION) {
     const filled = cluster === null ? value : fillClusterCIDR(value, cluster);
-    return [{ ...nothing, proxy: readProxy(filled, platform, report) }];
+    return [{ ...nothing, proxy: readProxy(filled, { release, platform }, report) }];
   }
   if (isObject(meta)) return [{ ...nothing, ...readObject(meta, value, names, report) }];
   const table = tableFor(meta);

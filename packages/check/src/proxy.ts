@@ -8,16 +8,17 @@ import { withoutPlaceholders } from '../../../src/config/written-out.js';
 import type { Mapping } from '../../../src/config/yaml.js';
 import { printReport, type Report } from '../../../src/config/tables/report.js';
 import { checkSettings, remarked, STRICT } from '../../../src/config/tables/settings.js';
+import type { Target } from './documents.js';
 
 /**
  * Reads a proxy's configuration as the proxy itself does, so that there is one truth: its own decoding, rules and warnings.
  *
- * @param platform of the nodes; null: as the mode says.
+ * @param target the release that the proxy reports, and the platform of the nodes; null: as the mode says.
  * @returns the document with its defaults; null where fields could not be read.
  */
 export function readProxy(
   mapping: Mapping,
-  platform: NodeJS.Platform | null,
+  { release, platform }: Target,
   report: (report: Report) => void,
 ): KubeProxyConfiguration | null {
   const found: Report[] = [];
@@ -28,7 +29,7 @@ export function readProxy(
   const document = decodeConfiguration(meant.mapping);
   for (const field of meant.ambiguous)
     report(remarked(`${KIND}.${field}`, 'placeholder', 'is 0, which is taken for unset here'));
-  const judged = judge(document, platform === null ? platformsOf(document.mode) : [platform]);
+  const judged = judge(document, release, platform === null ? platformsOf(document.mode) : [platform]);
   for (const problem of judged.reports) report(shown(problem));
   return judged.document;
 }
@@ -47,11 +48,11 @@ interface Judged {
 }
 
 /** By the first platform that has nothing against the document. Where each has, problems of one alone name it. */
-function judge(read: KubeProxyConfiguration, platforms: readonly NodeJS.Platform[]): Judged {
+function judge(read: KubeProxyConfiguration, release: number, platforms: readonly NodeJS.Platform[]): Judged {
   const all = platforms.map((platform) => {
     const document = applyPlatformDefaults(read, platform);
     const reports = [
-      ...validateConfiguration(document, platform),
+      ...validateConfiguration(document, platform, release),
       ...describeIneffective(document, true),
       ...otherModes(document),
       ...describeLimitations(document),

@@ -1,6 +1,7 @@
 // The tables themselves: each rule has a golden document that breaks it, and nothing is taken that a table refuses, whatever the field.
 import t from 'tap';
 import { KINDS as TABLES, tableFor } from '../src/kinds.js';
+import { CHECKED_MINOR } from '../../../src/config/version.js';
 import { readProxy } from '../src/proxy.js';
 import { decodeConfiguration } from '../../../src/config/decode.js';
 import { readByTable } from '../../../src/config/tables/document.js';
@@ -73,7 +74,8 @@ t.test('the proxy’s own configuration with one wrong value is refused', (t) =>
   const refuses = (names: readonly string[], value: unknown): void => {
     const found: Report[] = [];
     const document = nest(names, value);
-    if (document instanceof Mapping) readProxy(document, null, (report) => found.push(report));
+    if (document instanceof Mapping)
+      readProxy(document, { release: CHECKED_MINOR, platform: null }, (report) => found.push(report));
     const at = ['KubeProxyConfiguration', ...names].join('.');
     if (!found.some(({ severity, path }) => severity === 'error' && path === at)) taken.push(`${at}: ${String(value)}`);
   };

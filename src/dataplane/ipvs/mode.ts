@@ -42,6 +42,6 @@ export const IPVS = defineMode({
   sysctls: ({ ipvs }) => [...SYSCTLS, ...(ipvs?.strictARP === true ? STRICT_ARP : [])],
   deprecation: {
     reason: 'IPVSDeprecation',
-    note: 'Kubernetes has deprecated mode ipvs and may drop it: mode nftables is the one to go to, where the kernel is 5.13 or later',
+    note: 'mode ipvs is deprecated: Kubernetes turns it off by default in 1.40 and removes it in 1.43; use mode nftables if the kernel is 5.13 or later',
   },
 });

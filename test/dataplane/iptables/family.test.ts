@@ -207,7 +207,7 @@ t.test('jumps to node port chains follow the node port addresses', async (t) => 
     await rig.sync();
     t.equal(
       rig.kernel.rules('filter', 'KUBE-FIREWALL') !== undefined,
-      servesLocalhost && settings?.nodePortAddresses !== 'primary',
+      servesLocalhost && settings?.nodePortAddresses?.includes('primary') !== true,
     );
     return (rig.kernel.rules('nat', 'KUBE-SERVICES') ?? []).map((rule) =>
       rule.replace(/-m comment --comment "[^"]*" /, ''),
@@ -222,9 +222,9 @@ t.test('jumps to node port chains follow the node port addresses', async (t) => 
     `-d 127.0.0.0/8 ${jump}`,
   ]);
   t.same(await jumps({}, false), [`! -d 127.0.0.0/8 ${jump}`]);
-  t.same(await jumps({ nodePortAddresses: 'primary' }, true), [`-d 192.168.0.2/32 ${jump}`]);
+  t.same(await jumps({ nodePortAddresses: ['primary'] }, true), [`-d 192.168.0.2/32 ${jump}`]);
   const withoutIPv4 = [node('me', ['2001:db8::1'])];
-  t.same(await jumps({ nodePortAddresses: 'primary' }, true, withoutIPv4), [`! -d 127.0.0.0/8 ${jump}`]);
+  t.same(await jumps({ nodePortAddresses: ['primary'] }, true, withoutIPv4), [`! -d 127.0.0.0/8 ${jump}`]);
 });
 
 t.test('the local detector by interface matches the interface', async (t) => {

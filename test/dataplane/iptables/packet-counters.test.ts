@@ -70,7 +70,7 @@ t.test('IPv6 has no counter of node ports on loopback, nor a node without them',
   v6.commit(ROWS);
   await v6.sync();
   t.same(counting(v6), [DROPPED]);
-  const primary = new Rig(kernel({ accounts: new Map() }), 'IPv4', { nodePortAddresses: 'primary' });
+  const primary = new Rig(kernel({ accounts: new Map() }), 'IPv4', { nodePortAddresses: ['primary'] });
   primary.commit(ROWS);
   primary.settings = { ...primary.settings, dropInvalid: false };
   await primary.sync();

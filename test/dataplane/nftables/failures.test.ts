@@ -189,7 +189,7 @@ t.test('flows to delete are remembered although the set or the table was emptied
 });
 
 t.test('when the node changes, the flows of all frontends are checked', async (t) => {
-  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { nodePortAddresses: 'primary' });
+  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { nodePortAddresses: ['primary'] });
   rig.commit(NODE_ROWS);
   await rig.sync();
   rig.commit([node('me', ['192.168.0.3'], { zone: 'zone-a' })]);

@@ -384,8 +384,8 @@ t.test('the rate limit delays requests', async (t) => {
 
 t.test('the user agent is sent', (t) => {
   t.match(
-    userAgent('v1.36.2', '0.1.0'),
-    /^kube-proxy\/v1\.36\.2 \((linux|windows|darwin)\/(amd64|arm64|\w+)\) pointsman\/0\.1\.0$/,
+    userAgent('v1.37.2', '0.1.0'),
+    /^kube-proxy\/v1\.37\.2 \((linux|windows|darwin)\/(amd64|arm64|\w+)\) pointsman\/0\.1\.0$/,
   );
   t.end();
 });

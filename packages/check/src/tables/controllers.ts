@@ -2,7 +2,7 @@ import { printValue } from '../../../../src/config/errors.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import type { Rule } from '../../../../src/config/tables/types.js';
-import { KUBERNETES_MINOR } from '../../../../src/config/version.js';
+import { CHECKED_MINOR } from '../../../../src/config/version.js';
 
 /** Names of the controllers of the controller manager of Kubernetes 1.36. */
 const NAMES = `
@@ -42,7 +42,7 @@ const KNOWN: ReadonlySet<string> = new Set(`${NAMES} ${OLD_NAMES}`.trim().split(
 
 /** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. Other releases have others. */
 function unknownController(entries: readonly string[], release: number): string | null {
-  if (release !== KUBERNETES_MINOR) return null;
+  if (release !== CHECKED_MINOR) return null;
   return entries.find((entry) => !['*', '', '-'].includes(entry) && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
 }
 

@@ -1,5 +1,5 @@
 import { printValue } from '../../../../src/config/errors.js';
-import { KUBERNETES_MINOR } from '../../../../src/config/version.js';
+import { CHECKED_MINOR } from '../../../../src/config/version.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Rule } from '../../../../src/config/tables/types.js';
@@ -91,7 +91,7 @@ const STAGES = ['AllAlpha', 'AllBeta'];
 
 /** What is wrong with a gate that is set; null: nothing. Other releases have other gates, which nothing is known of here. */
 function gateProblem(name: string, value: boolean, release: number): string | null {
-  if (release !== KUBERNETES_MINOR || STAGES.includes(name)) return null;
+  if (release !== CHECKED_MINOR || STAGES.includes(name)) return null;
   const kind = KINDS.get(name);
   if (kind === undefined) return `is no feature gate of Kubernetes 1.${release}`;
   if (!kind.startsWith('locked') || value === (kind === 'lockedOn')) return null;
@@ -138,7 +138,7 @@ export function gateProblems(gates: ReadonlyMap<string, boolean>, release: numbe
     const problem = gateProblem(name, value, release);
     return problem === null ? [] : [{ name, problem }];
   });
-  const isKnown = release === KUBERNETES_MINOR && !STAGES.some((stage) => gates.has(stage));
+  const isKnown = release === CHECKED_MINOR && !STAGES.some((stage) => gates.has(stage));
   return isKnown ? [...own, ...[...NEEDS].flatMap(([name, needs]) => unmet(name, needs, gates))] : own;
 }
 
@@ -168,7 +168,7 @@ export const KNOWN_GATES: Rule = rule('feature-gate', (section) => {
 function isGateOn(section: Section, name: string): boolean | null {
   const gates = section.section('featureGates');
   if (gates?.isTruth(name) === true) return gates.truth(name);
-  if (section.release !== KUBERNETES_MINOR) return null;
+  if (section.release !== CHECKED_MINOR) return null;
   const kind = KINDS.get(name);
   return kind === undefined ? null : kind === 'on' || kind === 'lockedOn';
 }

@@ -2,7 +2,7 @@ import { familyOf, parsePrefix, prefixLength, type IPPrefix } from '../../../../
 import { printValue } from '../../../../src/config/errors.js';
 import { alone, exclusive, needs, rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
-import { KUBERNETES_MINOR } from '../../../../src/config/version.js';
+import { CHECKED_MINOR } from '../../../../src/config/version.js';
 import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
@@ -240,7 +240,7 @@ const AUTHORIZERS = rule('authorization', (section) => {
 const KUBEADM_GATES = ['PublicKeysECDSA', 'RootlessControlPlane', 'NodeLocalCRISocket'];
 const OWN_GATES = rule('feature-gate', (section) => {
   const gates = section.section('featureGates');
-  for (const name of section.release === KUBERNETES_MINOR ? (gates?.names() ?? []) : [])
+  for (const name of section.release === CHECKED_MINOR ? (gates?.names() ?? []) : [])
     if (!KUBEADM_GATES.includes(name)) gates?.refuse('feature-gate', name, 'is no feature gate of kubeadm');
 });
 
