@@ -110,9 +110,12 @@ export class KernelValues {
     return seen;
   }
 
-  private remember({ path, found, stays }: WrittenValue): void {
-    if (stays !== true && !this.originals.has(path) && !this.known.has(path))
-      this.originals.set(path, { path, value: Number(found), match: 'equal' });
+  private remember({ path, value, found, match, stays }: WrittenValue): void {
+    const original = this.originals.get(path);
+    if (stays === true || (original === undefined && this.known.has(path))) return;
+    // A minimum that somebody raised since is theirs.
+    const isOnlyOurs = match === 'at-least' ? { inPlaceOf: value } : {};
+    this.originals.set(path, { path, value: original?.value ?? Number(found), match: 'equal', ...isOnlyOurs });
   }
 
   /** What is to be given back, now that only these are asked for; of what is not known, a word is said. */

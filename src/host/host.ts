@@ -28,6 +28,8 @@ export interface KernelValue {
   readonly value: number;
   /** `at-least`: a larger value found is left alone. */
   readonly match: 'equal' | 'at-least';
+  /** Any other value found is left alone. */
+  readonly inPlaceOf?: number;
   /** It does not get its former value back. */
   readonly stays?: true;
   /** What is missing while it cannot be set, and what to do about it. */

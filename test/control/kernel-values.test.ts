@@ -175,6 +175,27 @@ t.test('a kernel value that is no longer configured is restored', async (t) => {
   t.same([repaired, problems()], [[], []]);
 });
 
+t.test('ST-40: a sysctl with a minimum keeps a larger value that an external change set', async (t) => {
+  const { clock, file, repaired, wish } = setup('60');
+  const least = (value: number): KernelValue => ({ path: PATH, value, match: 'at-least' });
+  await wish(least(100));
+  file.content = '2000';
+  await clock.advance(60_000);
+  t.same([file.content, repaired], ['2000', []]);
+  file.content = '50';
+  await clock.advance(60_000);
+  t.same([file.content, repaired], ['100', ['50']], 'a smaller value is repaired');
+  await wish(least(200));
+  await wish(least(150));
+  t.equal(file.content, '200', 'it is never lowered');
+  await wish(null);
+  t.equal(file.content, '60', 'nobody else changed it: as before');
+  await wish(least(100));
+  file.content = '2000';
+  await wish(null);
+  t.equal(file.content, '2000');
+});
+
 t.test('a kernel value marked as permanent stays, without a log line', async (t) => {
   const { values, file, problems, log, wish } = setup('60');
   await wish({ path: PATH, value: 45, match: 'equal', stays: true });

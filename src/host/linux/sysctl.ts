@@ -30,7 +30,8 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): rea
   const values: KernelValue[] = [];
   if (settings.maxPerCore > 0) {
     const max = Math.max(settings.min, Math.min(settings.maxPerCore * cores, SCALED_MAX));
-    values.push({ path: `${SYSCTL}/nf_conntrack_max`, value: max, match: 'equal' });
+    // Somebody who raised it has a reason, and a lowered one drops new flows.
+    values.push({ path: `${SYSCTL}/nf_conntrack_max`, value: max, match: 'at-least' });
     // At most four flows per hash bucket when the table is full.
     values.push({ path: HASH_SIZE, value: Math.floor(max / 4), match: 'at-least' });
   }
@@ -78,7 +79,8 @@ export async function applyKernelValues(
     let found: string | null = null;
     try {
       found = files.read(path).trim();
-      if (!isRight(found, wanted)) {
+      const isOurs = wanted.inPlaceOf === undefined || Number(found) === wanted.inPlaceOf;
+      if (isOurs && !isRight(found, wanted)) {
         await files.write(path, `${wanted.value}`);
         written.push({ ...wanted, found });
         found = `${wanted.value}`;
