@@ -75,6 +75,14 @@ const lazyYaml = {
   },
 };
 
+/** The program prints its own help (src/commands/help.ts). */
+const noHelpOfCommander = {
+  name: 'no-help-of-commander',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/commander\/lib\/(?:help|suggestSimilar)\.js$/ }, () => ({ contents: '' }));
+  },
+};
+
 export const PART_NAMES = Object.keys(PARTS);
 
 function modulesIn(folder) {
@@ -88,7 +96,7 @@ function modulesIn(folder) {
  * @param files what is written for a name: the path, and the text before and behind.
  */
 export async function buildParts({ plugins, ...others }, files) {
-  const options = { ...others, plugins: [lazyYaml, ...plugins] };
+  const options = { ...others, plugins: [lazyYaml, noHelpOfCommander, ...plugins] };
   const imports = await importsOf(options);
   const homes = homesOf(imports);
   /** Modules that other files ask for, by the file that has them. */

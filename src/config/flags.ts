@@ -73,6 +73,8 @@ export function parseWords(flags: readonly Flag[], argv: readonly string[], usag
     .exitOverride()
     .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
     .showSuggestionAfterError(false);
+  // This program prints its own help; the bundle leaves commander's out.
+  program.helpInformation = () => '';
   for (const flag of flags)
     program.option(`--${flag.name} <${flag.value ?? WORDS[flag.type]}>`, '', (text: string, previous?: FlagValue) =>
       parseValue(flag, text, previous, usageOf),

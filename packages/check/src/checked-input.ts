@@ -1,7 +1,8 @@
 import { messageOf } from '../../../src/base/error-message.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
 import { heldFiles } from './config-map.js';
-import { readFile, readListed, type Document, type Target } from './documents.js';
+import { readFile, readListed, type Document } from './documents.js';
+import type { Target } from './proxy.js';
 import { FindingList, type Finding } from './findings.js';
 import { settingsFindings } from './kubelet-settings.js';
 import { namedFiles } from './named-files.js';

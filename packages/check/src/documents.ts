@@ -12,7 +12,7 @@ import type { Section } from '../../../src/config/tables/section.js';
 import type { TypeMeta } from '../../../src/config/tables/types.js';
 import { FindingList, firstOf, type Finding } from './findings.js';
 import { impliedMeta, KINDS, tableFor, tablesOf } from './kinds.js';
-import { readProxy } from './proxy.js';
+import { readProxy, type Target } from './proxy.js';
 import { isObject, readObject, translateObject } from './objects.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
 import type { Row } from '../../../src/state/rows.js';
@@ -31,14 +31,6 @@ export interface Document {
   readonly row: Row | null;
   /** Set for Nodes. */
   readonly kernel: KernelRelease | null;
-}
-
-/** What documents are for. */
-export interface Target {
-  /** Minor release of Kubernetes. */
-  readonly release: number;
-  /** Of the nodes; null: as the documents say. */
-  readonly platform: NodeJS.Platform | null;
 }
 
 /** The limit of one file, however many documents it has. */

@@ -8,7 +8,14 @@ import { withoutPlaceholders } from '../../../src/config/written-out.js';
 import type { Mapping } from '../../../src/config/yaml.js';
 import { printReport, type Report } from '../../../src/config/tables/report.js';
 import { checkSettings, remarked, STRICT } from '../../../src/config/tables/settings.js';
-import type { Target } from './documents.js';
+
+/** What documents are for. */
+export interface Target {
+  /** Minor release of Kubernetes. */
+  readonly release: number;
+  /** Of the nodes; null: as the documents say. */
+  readonly platform: NodeJS.Platform | null;
+}
 
 /**
  * Reads a proxy's configuration as the proxy itself does, so that there is one truth: its own decoding, rules and warnings.
