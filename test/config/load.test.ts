@@ -262,7 +262,7 @@ t.test('--mode counts where the file leaves the mode open, and a file that sets 
         'iptables',
         [
           '--proxy-mode: is ignored because --config is given',
-          'KubeProxyConfiguration.mode: is not set, using iptables',
+          'KubeProxyConfiguration.mode: is not set, using iptables; from Kubernetes 1.40 the default is nftables: set the mode to keep it',
         ],
       ],
     ];
