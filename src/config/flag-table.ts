@@ -108,7 +108,7 @@ const PROCESS_FLAGS = [
   ),
   int(
     'balance-slots-max',
-    'in mode nftables: maximum slots per IP family for Services with weights or hashing; the oldest Services get them',
+    'in mode nftables: maximum slots per IP family for Services with weights or hashing; each namespace has a share',
     '262144',
     { value: 'slots' },
   ),

@@ -6,7 +6,8 @@ import { collect, type Candidate, type PortName } from './candidates.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendCount } from './frontend-count.js';
 import { endpointWeight } from './frontend-limit.js';
-import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
+import { MOST_TABLE_ENDPOINTS, tableSize } from './slot-table.js';
+import type { Tables } from './slot-tables.js';
 import type { Steps, Warming } from './slow-start.js';
 import { isUniform, type Balance, type Shares } from './types.js';
 import { spilledWeights, type Placed } from './zone-shares.js';
@@ -53,6 +54,14 @@ export function slotDemand(
   return demand === null || demand > settings.limits.entries ? 0 : demand;
 }
 
+/** Comparing so many endpoints for slots takes as long as an entry does. */
+const PAIRS_AN_ENTRY = 3000;
+
+/** How many entries slots count as, with the time of making their tables. */
+export function slotEntries(slots: number, endpoints: number): number {
+  return slots + Math.ceil((slots * endpoints) / PAIRS_AN_ENTRY);
+}
+
 function unlimitedDemand(
   family: Family,
   service: ServiceRow,
@@ -93,7 +102,7 @@ export function balanceLimitation(
 function slotLimitation(demand: number | null, most: number, hasSlots: boolean): string | null {
   if (demand === null) return `no table of slots has more than ${MOST_TABLE_ENDPOINTS} endpoints`;
   if (demand > most) return `its frontends would have ${demand} slots, and a Service has at most ${most} entries`;
-  return hasSlots ? null : 'older Services have all slots of this node';
+  return hasSlots ? null : 'other Services have the slots of this node';
 }
 
 /** Annotations of slices that cannot be read: the first one, and how many there are. */
@@ -123,6 +132,7 @@ export function selectionFacts(
 
 /** The shares of each list of endpoints of one Service port, made once for all frontends with the list. */
 export class PortBalance {
+  private readonly weights = new Map<EndpointList, readonly number[]>();
   private readonly made = new Map<EndpointList, Shares | null>();
   private candidates: ReadonlyMap<string, Candidate> | null = null;
   private steps: Steps | null = null;
@@ -134,49 +144,65 @@ export class PortBalance {
     private readonly by: BalanceBy,
     private readonly means: NonNullable<ModeTraits['shares']>,
     private readonly warming: Warming | null,
+    private readonly tables: Tables,
   ) {}
 
   /** Null: equally and by chance. */
   of(endpoints: EndpointList, localEndpoints: EndpointList | null): Balance | null {
-    const [all, local] = [this.shares(endpoints), localEndpoints === null ? null : this.shares(localEndpoints)];
-    const isEqual = [all, local].every((shares) => shares === null || isUniform(shares.weights));
+    const lists = localEndpoints === null ? [endpoints] : [endpoints, localEndpoints];
+    const isEqual = lists.every((list) => isUniform(this.weightsOf(list)));
     // Shares change with every new endpoint. While they are equal the table stays.
     const isLasting = this.warming !== null && this.means === 'slots';
-    if (all === null || (this.by === 'random' && isEqual && !isLasting)) return null;
-    return { by: this.by, endpoints: all, localEndpoints: local };
+    if (this.by === 'random' && isEqual && !isLasting) return null;
+    const all = this.sharesOf(endpoints);
+    if (all === null) return null;
+    return { by: this.by, endpoints: all, localEndpoints: localEndpoints && this.sharesOf(localEndpoints) };
   }
 
-  /** Those of a list that get connections of a node in a zone; their shares are known from then on. */
+  /** Those of a list that get connections of a node in a zone; their weights are known from then on. */
   spilled(list: EndpointList, own: string, spill: ZoneSpill): EndpointList {
     if (list.count === 0) return list;
     const weights = spilledWeights(this.placed(list), own, spill);
     const kept = weights.flatMap((weight, place) => (weight === 0 ? [] : [place]));
     const used = kept.length === list.count ? list : endpointsAt(list, kept);
-    this.made.set(
+    this.noteWeights(
       used,
-      this.sharesOf(
-        used,
-        weights.filter((weight) => weight > 0),
-      ),
+      weights.filter((weight) => weight > 0),
     );
     return used;
   }
 
-  private shares(list: EndpointList): Shares | null {
+  private weightsOf(list: EndpointList): readonly number[] {
+    const known = this.weights.get(list);
+    if (known !== undefined) return known;
+    return this.noteWeights(
+      list,
+      this.placed(list).map(({ weight }) => weight),
+    );
+  }
+
+  private noteWeights(list: EndpointList, exact: readonly number[]): readonly number[] {
+    const weights = this.means === 'schedulers' ? smallWeights(exact) : exact;
+    this.weights.set(list, weights);
+    return weights;
+  }
+
+  /** Null: there are too many endpoints for a table. */
+  private sharesOf(list: EndpointList): Shares | null {
     const known = this.made.get(list);
     if (known !== undefined) return known;
-    const weights = this.placed(list).map(({ weight }) => weight);
-    const shares = this.sharesOf(list, weights);
+    const shares = this.makeShares(list, this.weightsOf(list));
     this.made.set(list, shares);
     return shares;
   }
 
-  private sharesOf(list: EndpointList, weights: readonly number[]): Shares | null {
-    if (this.means === 'schedulers') return { weights: smallWeights(weights), slots: null };
-    if (this.means === 'weights') return { weights, slots: null };
+  private makeShares(list: EndpointList, weights: readonly number[]): Shares | null {
+    if (this.means !== 'slots') return { weights, slots: null };
     const size = tableSize(list.count);
     if (size === null) return null;
-    return { weights, slots: list.count === 0 ? new Uint16Array(0) : slotTable(list, weights, size) };
+    if (list.count <= 1) return { weights, slots: new Uint16Array(list.count) };
+    const { name, protocol } = this.port;
+    return { weights, slots: this.tables(`${protocol} ${name} ${this.made.size}`, list, weights, size) };
   }
 
   private placed(list: EndpointList): readonly Placed[] {

@@ -1,19 +1,35 @@
 import { DEFAULT_BALANCE } from '../base/balance.js';
 import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
-import { objectKey, type ObjectKey, type ServiceRow } from '../state/rows.js';
+import { objectKey, type EndpointSliceRow, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
-import { slotDemand } from './balance.js';
+import { slotDemand, slotEntries } from './balance.js';
 import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
-import { AFFINITY_ENTRIES, frontendWeight } from './frontend-limit.js';
+import { AFFINITY_ENTRIES, endpointWeight, frontendWeight } from './frontend-limit.js';
 import { planNode } from './node-plan.js';
 import { PlanQueue } from './plan-queue.js';
 import { SelectionMemory } from './selection-memory.js';
 import { SlotBudget } from './slot-budget.js';
+import { SlotTables, type ServiceTables } from './slot-tables.js';
 import { SlowStart, type Warming } from './slow-start.js';
 import { planService } from './service-plan.js';
+import type { ServicePlan } from './types.js';
+
+/** One plan of changes compares so many endpoints for slots in a family, which takes 50 ms. The next plan goes on. */
+export const MOST_PAIRS = 1 << 24;
+
+/** A Service of which tables of slots are made, as it was when that began. */
+interface Unfinished {
+  readonly service: ServiceRow;
+  readonly slices: readonly EndpointSliceRow[];
+  readonly hasSlots: boolean;
+  /** On the clock. */
+  readonly since: number;
+  readonly tables: ServiceTables;
+  readonly steps: Generator<number, void>;
+}
 
 /**
  * Keeps both families' forwarding tables in step with the state. A Service is planned again in the families in which it
@@ -26,6 +42,8 @@ export class Planner {
   private readonly budgets: Readonly<Record<Family, SlotBudget>>;
   private readonly starts: Readonly<Record<Family, SlowStart>>;
   private readonly queues: Readonly<Record<Family, PlanQueue>> = { IPv4: new PlanQueue(), IPv6: new PlanQueue() };
+  private readonly slots: Readonly<Record<Family, SlotTables>> = { IPv4: new SlotTables(), IPv6: new SlotTables() };
+  private readonly unfinished = { IPv4: new Map<ObjectKey, Unfinished>(), IPv6: new Map<ObjectKey, Unfinished>() };
   private facts: NodeFacts;
   /** Grows when settings change. */
   private revision = 0;
@@ -78,7 +96,7 @@ export class Planner {
    * derived from what they name.
    *
    * @param most the limit of planned entries of all changed Services; the rest is {@link ForwardingTable.deferred} to the
-   *   next plan.
+   *   next plan. So is a Service whose tables of slots are not made within {@link MOST_PAIRS}.
    * @returns one error for each failed Service; null: settings changed, so this plan is abandoned.
    * @throws when it cannot return errors one by one; the changes are not lost.
    */
@@ -99,15 +117,30 @@ export class Planner {
       const everything = stale || !sameFacts(family, facts, before);
       const pending = [...table.unplanned.keys()];
       table.unplanned.clear();
-      if (everything) queue.clear();
+      if (everything) {
+        queue.clear();
+        this.unfinished[family].clear();
+      }
       const changed = everything
         ? allServices(snapshot, table)
         : new Set([...pending, ...changes.services[family], ...this.starts[family].due(this.now())]);
       queue.add(this.withSlots(family, snapshot, changed));
-      const taken = queue.take(everything || isWhole ? Infinity : most, (key) => this.size(family, snapshot, key));
+      const room = everything || isWhole ? Infinity : most;
+      const taken = queue.take(room, (key) => this.size(family, snapshot, key));
       table.deferred = queue.rest;
+      let pairs = room === Infinity ? Infinity : MOST_PAIRS;
       for (const key of taken) {
-        failures.push(...this.planService(family, snapshot, key));
+        const steps = this.planService(family, snapshot, key, pairs);
+        for (;;) {
+          const { done, value } = steps.next();
+          if (done === true) {
+            failures.push(...value);
+            break;
+          }
+          pairs -= value;
+          yield;
+          if (this.revision !== revision) return null;
+        }
         yield;
         if (this.revision !== revision) return null;
       }
@@ -129,22 +162,27 @@ export class Planner {
     return decided.length === 0 ? changed : new Set([...changed, ...decided]);
   }
 
-  /** The most entries of a Service: its frontends, each with its endpoints and affinity, in its former plan or its present request. */
+  /** The most entries of a Service: its frontends, each with its endpoints, affinity and slots, in its former plan or its present request. */
   private size(family: Family, snapshot: Snapshot, key: ObjectKey): number {
     const { frontends: most, entries } = this.settings.limits;
     let held = 0;
-    for (const { endpoints, affinitySeconds, sourceRanges } of this.tables[family].plan(key)?.frontends ?? [])
+    for (const { endpoints, affinitySeconds, sourceRanges, balance } of this.tables[family].plan(key)?.frontends ??
+      []) {
       held += 1 + endpoints.count + (affinitySeconds === null ? 0 : AFFINITY_ENTRIES) + (sourceRanges?.length ?? 0);
+      held += balance?.endpoints.slots?.length ?? 0;
+    }
     const service = snapshot.service(key);
     if (service === undefined) return held;
+    const slices = snapshot.slicesOf(key);
     const frontends = Math.min(frontendCount(family, service), most);
-    const weight = frontendWeight(family, service, snapshot.slicesOf(key)) + service.loadBalancerSourceRanges.length;
-    return Math.max(held, frontends + Math.min(frontends * weight, Math.max(entries, weight)));
+    const weight = frontendWeight(family, service, slices) + service.loadBalancerSourceRanges.length;
+    const slots = slotEntries(slotDemand(family, service, slices, this.settings), endpointWeight(family, slices));
+    return Math.max(held, frontends + Math.min(frontends * weight, Math.max(entries, weight)) + slots);
   }
 
-  private warming(family: Family, key: ObjectKey, { balance }: ServiceRow): Warming | null {
+  private warming(family: Family, key: ObjectKey, { balance }: ServiceRow, now: number): Warming | null {
     const seconds = balance?.slowStartSeconds;
-    if (seconds !== undefined) return this.starts[family].planning(key, seconds * 1000, this.now());
+    if (seconds !== undefined) return this.starts[family].planning(key, seconds * 1000, now);
     this.starts[family].forget(key);
     return null;
   }
@@ -156,33 +194,74 @@ export class Planner {
     }
   }
 
-  /** The error if the Service could not be planned; otherwise empty. */
-  private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
+  /**
+   * Each step returns how many endpoints it compared for slots. At the end it returns the error if the Service could not be
+   * planned; otherwise empty.
+   *
+   * @param pairs the most comparisons. Beyond them the Service goes back to the queue, and the next plan goes on.
+   */
+  private *planService(
+    family: Family,
+    snapshot: Snapshot,
+    key: ObjectKey,
+    pairs: number,
+  ): Generator<number, readonly Error[]> {
+    const unfinished = this.unfinished[family];
+    const resumed = unfinished.get(key) ?? null;
+    unfinished.delete(key);
     try {
       const service = snapshot.service(key);
-      if (service === undefined) this.starts[family].forget(key);
-      const select = this.selections[family].planning(key);
-      const plan =
-        service === undefined
-          ? null
-          : planService(
-              family,
-              service,
-              snapshot.slicesOf(key),
-              this.facts,
-              this.settings,
-              select,
-              key,
-              this.budgets[family].has(key),
-              this.warming(family, key, service),
-            );
+      if (service === undefined) {
+        this.starts[family].forget(key);
+        this.slots[family].forget(key);
+        this.selections[family].planning(key);
+        this.tables[family].setService(key, null);
+        return [];
+      }
+      const work = resumed ?? this.begin(family, snapshot, key, service);
+      let plan = resumed === null ? this.planOnce(family, key, work) : null;
+      if (work.tables.isWaiting) {
+        let left = pairs;
+        for (let step = work.steps.next(); step.done !== true; step = work.steps.next()) {
+          left -= step.value;
+          yield step.value;
+          if (left > 0) continue;
+          unfinished.set(key, work);
+          this.queues[family].add([key]);
+          return [];
+        }
+        plan = this.planOnce(family, key, work);
+      }
+      work.tables.finish();
       this.tables[family].setService(key, plan);
+      // Otherwise a Service that always changes would never be planned.
+      if (resumed !== null && !this.isCurrent(family, snapshot, key, work)) this.queues[family].add([key]);
       return [];
     } catch (error) {
       const reason = messageOf(error);
       this.tables[family].unplanned.set(key, reason);
       return [new Error(`cannot plan Service ${key} in ${family}: ${reason}`, { cause: error })];
     }
+  }
+
+  private isCurrent(family: Family, snapshot: Snapshot, key: ObjectKey, work: Unfinished): boolean {
+    const { service, slices, hasSlots } = work;
+    const isSame = service === snapshot.service(key) && slices === snapshot.slicesOf(key);
+    return isSame && hasSlots === this.budgets[family].has(key);
+  }
+
+  private begin(family: Family, snapshot: Snapshot, key: ObjectKey, service: ServiceRow): Unfinished {
+    const tables = this.slots[family].planning(key);
+    const hasSlots = this.budgets[family].has(key);
+    const [slices, since] = [snapshot.slicesOf(key), this.now()];
+    return { service, slices, hasSlots, since, tables, steps: tables.make() };
+  }
+
+  private planOnce(family: Family, key: ObjectKey, work: Unfinished): ServicePlan | null {
+    const { service, slices, hasSlots, since, tables } = work;
+    const select = this.selections[family].planning(key);
+    const warming = this.warming(family, key, service, since);
+    return planService(family, service, slices, this.facts, this.settings, select, key, hasSlots, warming, tables.of);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { BalanceBy } from '../base/balance.js';
 import { endpointsWithout } from '../base/endpoint-index.js';
 import { firstEndpoints, type EndpointList } from '../base/endpoint-list.js';
 import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
@@ -19,6 +20,7 @@ import type { Selection } from './selection-rules.js';
 import { selectEndpoints, type Select } from './selection.js';
 import { retrySeconds } from './retry.js';
 import { admittedSources } from './source-ranges.js';
+import { makeTable, type Tables } from './slot-tables.js';
 import type { Warming } from './slow-start.js';
 import { printLeftOut, printNoRange, limitationsOf } from './limitations.js';
 import type {
@@ -38,6 +40,7 @@ import type {
  * @param key of the Service, as the caller has it: the plan keeps this string.
  * @param hasSlots whether the node has slots left for it.
  * @param warming how far endpoints of a Service with slow start have come; null: all have reached their weight.
+ * @param tables makes its tables of slots, or finds them.
  */
 export function planService(
   family: Family,
@@ -49,10 +52,22 @@ export function planService(
   key: ObjectKey = objectKey(service.namespace, service.name),
   hasSlots = true,
   warming: Warming | null = null,
+  tables: Tables = makeTable,
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings, hasSlots, warming);
+  const planner = new ServicePlanner(
+    family,
+    service,
+    slices,
+    key,
+    clusterIP,
+    node,
+    settings,
+    hasSlots,
+    warming,
+    tables,
+  );
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
@@ -105,7 +120,7 @@ export function limitationsOfAllPorts(
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return NO_LIMITATIONS;
   const key = objectKey(service.namespace, service.name);
-  return new ServicePlanner(family, service, [], key, clusterIP, node, settings, true, null).ofAllPorts();
+  return new ServicePlanner(family, service, [], key, clusterIP, node, settings, true, null, makeTable).ofAllPorts();
 }
 
 const NO_ADDRESSES: readonly never[] = [];
@@ -179,6 +194,7 @@ class ServicePlanner {
   private readonly limit: FrontendLimit;
   /** The rooms for clients that its ports share, in turn; null: they do not share. */
   private readonly clientRooms: readonly FrontendKey[] | null;
+  private balancing: ReturnType<ServicePlanner['findBalancing']> | null = null;
 
   constructor(
     private readonly family: Family,
@@ -190,6 +206,7 @@ class ServicePlanner {
     private readonly settings: PlanSettings,
     private readonly hasSlots: boolean,
     private readonly warming: Warming | null,
+    private readonly tables: Tables,
   ) {
     const taken = new Set<IPAddress>([clusterIP]);
     const isNew = (address: IPAddress): boolean =>
@@ -278,13 +295,20 @@ class ServicePlanner {
 
   /** Null: equally and by chance. */
   private balanceOf(port: ServicePortRow): PortBalance | null {
+    const { family, slices, warming, tables } = this;
+    const { by, shares } = (this.balancing ??= this.findBalancing());
+    if (by === null || shares === undefined) return null;
+    return new PortBalance(family, port, slices, by, shares, warming, tables);
+  }
+
+  /** Of all ports: it looks at all of them and at all slices. */
+  private findBalancing(): { readonly by: BalanceBy | null; readonly shares: ModeTraits['shares'] } {
     const { family, service, slices, settings } = this;
     const { shares } = settings.traits;
     const by = askedBalance(family, service, slices, settings);
-    if (by === null || shares === undefined) return null;
-    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', shares, this.warming);
+    if (by === null || shares === 'weights') return { by: by && 'random', shares };
     const isLimited = balanceLimitation(family, service, slices, settings, this.hasSlots) !== null;
-    return isLimited ? null : new PortBalance(family, port, slices, by, shares, this.warming);
+    return { by: isLimited ? null : by, shares };
   }
 
   /** Without endpoints in zones that get no connections of this node's. */

@@ -24,6 +24,63 @@ export function tableSize(endpoints: number): number | null {
   return SIZES.find((size) => size >= SLOTS_EACH * endpoints) ?? MOST_SLOTS;
 }
 
+/** A table, and what the next one of the same port is made from. */
+export interface SlotTable {
+  readonly endpoints: EndpointList;
+  readonly weights: readonly number[];
+  /** For each slot the index of its endpoint in the list. */
+  readonly slots: Uint16Array;
+  /** The same before slots were moved from endpoints with too many. */
+  readonly winners: Uint16Array;
+}
+
+/** Steps of making a table. Each returns how many endpoints were compared for slots. */
+export type TableSteps = Generator<number, SlotTable>;
+
+export interface Compared {
+  pairs: number;
+}
+
+/** A step compares so many, which takes 2 ms. */
+const PAIRS_A_STEP = 1 << 19;
+
+/**
+ * {@link slotTable} in steps.
+ *
+ * @param before saves comparisons; the result does not depend on it.
+ * @param compared counts comparisons since the last step, of several tables.
+ */
+export function* tableSteps(
+  endpoints: EndpointList,
+  weights: readonly number[],
+  size: number,
+  before: SlotTable | null,
+  compared: Compared = { pairs: 0 },
+): TableSteps {
+  const contest = new Contest(endpoints, weights, compared);
+  const winners = new Uint16Array(size);
+  const counts = new Array<number>(weights.length).fill(0);
+  const known = before?.winners.length === size ? keptOf(before, endpoints, weights) : null;
+  const changed = known === null ? null : contest.ranked(known.changed);
+  for (let slot = 0; slot < size; slot++) {
+    const held = known === null ? -1 : (known.places[before?.winners[slot] ?? 0] ?? -1);
+    // Those that did not change lose to their best one again.
+    const winner = held < 0 || changed === null ? contest.best(slot) : contest.bestOf(slot, held, changed);
+    winners[slot] = winner;
+    counts[winner] = (counts[winner] ?? 0) + 1;
+    if (compared.pairs >= PAIRS_A_STEP) yield* step(compared);
+  }
+  const slots = winners.slice();
+  yield* level(slots, counts, sharesOf(weights, counts, size), contest, compared);
+  return { endpoints, weights, slots, winners };
+}
+
+function* step(compared: Compared): Generator<number, void> {
+  const { pairs } = compared;
+  compared.pairs = 0;
+  yield pairs;
+}
+
 /**
  * For each slot the index of its endpoint in the list.
  *
@@ -31,44 +88,140 @@ export function tableSize(endpoints: number): number | null {
  * the others keep theirs. Then endpoints with more than their share give the slots of their lowest scores to endpoints with
  * less. Maglev's turns instead move about twice as many slots.
  *
- * @param weights of the endpoints; one of 0 has no slots, and not all of them are 0. @param size from {@link tableSize}.
+ * @param endpoints sorted. @param weights of the endpoints; one of 0 has no slots, and not all of them are 0.
+ * @param size from {@link tableSize}.
  */
 export function slotTable(endpoints: EndpointList, weights: readonly number[], size: number): Uint16Array {
-  const slots = new Uint16Array(size);
-  if (endpoints.count <= 1) return slots;
-  const hashes = hashesOf(endpoints);
-  const counts = highestScores(hashes, weights, slots);
-  level(slots, counts, sharesOf(weights, counts, size), hashes, weights);
-  return slots;
+  if (endpoints.count <= 1) return new Uint16Array(size);
+  const steps = tableSteps(endpoints, weights, size, null);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value.slots;
+  }
 }
 
+/** Which endpoints of a list were in an earlier one with the same weight. */
+interface Kept {
+  /** For each endpoint of the earlier list its place now; -1: it is gone or has another weight. */
+  readonly places: Int32Array;
+  /** Places of the others. */
+  readonly changed: readonly number[];
+}
+
+/** Null where most changed. */
+function keptOf(before: SlotTable, endpoints: EndpointList, weights: readonly number[]): Kept | null {
+  const { count } = before.endpoints;
+  const held = new Map(Array.from({ length: count }, (_, place) => [before.endpoints.key(place), place]));
+  const places = new Int32Array(count).fill(-1);
+  const changed: number[] = [];
+  for (let place = 0; place < endpoints.count; place++) {
+    const earlier = held.get(endpoints.key(place));
+    if (earlier !== undefined && before.weights[earlier] === weights[place]) places[earlier] = place;
+    else changed.push(place);
+  }
+  return changed.length > endpoints.count / 2 ? null : { places, changed };
+}
+
+const RANGE = 2 ** 32 + 1;
+
 /**
- * Gives each slot to the endpoint with the highest score. Among endpoints of one weight that is the highest hash, which
- * costs no logarithm.
+ * Compares endpoints for slots. An endpoint of weight w has the higher score of two w times as often (weighted rendezvous
+ * hashing). Endpoints are compared by falling weight. So the hash that the best one so far requires of an endpoint also
+ * excludes later ones, and a logarithm is seldom computed.
  */
-function highestScores(hashes: Uint32Array, weights: readonly number[], slots: Uint16Array): number[] {
-  const groups = new Map<number, number[]>();
-  for (const [place, weight] of weights.entries()) {
-    const group = groups.get(weight);
-    if (group === undefined) groups.set(weight, [place]);
-    else group.push(place);
+class Contest {
+  /** Places of endpoints with weight, by falling weight. */
+  private readonly order: readonly number[];
+  /** By place. */
+  private readonly seeds: Int32Array;
+  private readonly all: Ranked;
+
+  constructor(
+    endpoints: EndpointList,
+    private readonly weights: readonly number[],
+    private readonly compared: Compared,
+  ) {
+    this.seeds = Int32Array.from(hashesOf(endpoints), (hash) => Math.imul(hash ^ 0x9e3779b9, 0x85ebca6b));
+    const places = weights.flatMap((weight, place) => (weight === 0 ? [] : [place]));
+    this.order = places.sort((one, other) => (weights[other] ?? 0) - (weights[one] ?? 0) || one - other);
+    this.all = new Ranked(this.order, this.seeds, weights);
   }
-  const counts = new Array<number>(weights.length).fill(0);
-  for (let slot = 0; slot < slots.length; slot++) {
-    let [winner, best] = [-1, Number.NEGATIVE_INFINITY];
-    for (const [weight, group] of groups) {
-      let [first, highest] = [-1, -1];
-      for (const place of group) {
-        const hash = mix(hashes[place] ?? 0, slot);
-        if (hash > highest) [first, highest] = [place, hash];
-      }
-      const score = scoreOf(highest, weight);
-      if (score > best || (score === best && first < winner)) [winner, best] = [first, score];
+
+  /** Some endpoints, in the order in which they are compared. */
+  ranked(places: readonly number[]): Ranked {
+    const wanted = new Set(places);
+    return new Ranked(
+      this.order.filter((place) => wanted.has(place)),
+      this.seeds,
+      this.weights,
+    );
+  }
+
+  /** The place of the best of all endpoints for a slot. */
+  best(slot: number): number {
+    return this.bestFrom(this.all, slot);
+  }
+
+  /** The best of one endpoint and some others. */
+  bestOf(slot: number, place: number, others: Ranked): number {
+    const other = this.bestFrom(others, slot);
+    if (other < 0) return place;
+    const [score, offer] = [this.score(place, slot), this.score(other, slot)];
+    return offer > score || (offer === score && other < place) ? other : place;
+  }
+
+  score(place: number, slot: number): number {
+    return scoreOf(mix(this.seeds[place] ?? 0, seedOf(slot)), this.weights[place] ?? 1);
+  }
+
+  /** As {@link Ranked.best}. */
+  bestFrom(some: Ranked, slot: number): number {
+    this.compared.pairs += some.size;
+    return some.best(slot);
+  }
+}
+
+/** Endpoints by falling weight. */
+class Ranked {
+  private readonly places: Uint16Array;
+  private readonly seeds: Int32Array;
+  private readonly weights: Float64Array;
+  private count: number;
+
+  constructor(order: readonly number[], seeds: Int32Array, weights: readonly number[]) {
+    this.count = order.length;
+    this.places = Uint16Array.from(order);
+    this.seeds = Int32Array.from(order, (place) => seeds[place] ?? 0);
+    this.weights = Float64Array.from(order, (place) => weights[place] ?? 0);
+  }
+
+  get size(): number {
+    return this.count;
+  }
+
+  remove(place: number): void {
+    const rank = this.places.indexOf(place);
+    for (const column of [this.places, this.seeds, this.weights]) column.copyWithin(rank, rank + 1);
+    this.count--;
+  }
+
+  /** The place of the best one for a slot; -1: there is none. */
+  best(slot: number): number {
+    const { places, seeds, weights, count } = this;
+    const seed = seedOf(slot);
+    let [winner, best, required] = [-1, Number.NEGATIVE_INFINITY, -1];
+    for (let rank = 0; rank < count; rank++) {
+      const hash = mix(seeds[rank] ?? 0, seed);
+      if (hash < required) continue;
+      const weight = weights[rank] ?? 1;
+      const score = scoreOf(hash, weight);
+      const place = places[rank] ?? 0;
+      if (score > best || (score === best && place < winner)) [winner, best] = [place, score];
+      // Rounding errors are smaller.
+      required = RANGE * Math.exp(best * weight) - 2;
     }
-    slots[slot] = winner;
-    counts[winner] = (counts[winner] ?? 0) + 1;
+    return winner;
   }
-  return counts;
 }
 
 /** The slots of each: by largest remainders, among equal ones first the endpoint that has most already, and at least one. */
@@ -97,54 +250,45 @@ function sharesOf(weights: readonly number[], counts: readonly number[], size: n
 
 interface Score {
   readonly score: number;
-  readonly place: number;
   readonly slot: number;
 }
 
 /** Moves slots from endpoints with too many to endpoints with too few, the best scores first. */
-function level(
+function* level(
   slots: Uint16Array,
   counts: readonly number[],
   shares: readonly number[],
-  hashes: Uint32Array,
-  weights: readonly number[],
-): void {
+  contest: Contest,
+  compared: Compared,
+): Generator<number, void> {
   const missing = shares.map((share, place) => share - (counts[place] ?? 0));
-  const scored = (place: number, slot: number): Score => ({
-    score: scoreOf(mix(hashes[place] ?? 0, slot), weights[place] ?? 1),
-    place,
-    slot,
-  });
   const held = new Map<number, Score[]>();
   for (const [slot, place] of slots.entries()) {
     if ((missing[place] ?? 0) >= 0) continue;
+    const scored = { score: contest.score(place, slot), slot };
     const own = held.get(place);
-    if (own === undefined) held.set(place, [scored(place, slot)]);
-    else own.push(scored(place, slot));
+    if (own === undefined) held.set(place, [scored]);
+    else own.push(scored);
   }
   const freed = [...held].flatMap(([place, own]) => own.sort(byScore).slice(missing[place] ?? 0));
-  const takers = missing.flatMap((count, place) => (count > 0 ? [place] : []));
+  const takers = contest.ranked(missing.flatMap((count, place) => (count > 0 ? [place] : [])));
   for (const { slot } of freed.sort((one, other) => one.slot - other.slot)) {
-    let best: Score | null = null;
-    for (const place of takers) {
-      if ((missing[place] ?? 0) <= 0) continue;
-      const offer = scored(place, slot);
-      if (best === null || byScore(offer, best) < 0) best = offer;
-    }
-    if (best === null) return;
-    slots[slot] = best.place;
-    add(missing, best.place, -1);
+    const taker = contest.bestFrom(takers, slot);
+    if (taker < 0) return;
+    slots[slot] = taker;
+    add(missing, taker, -1);
+    if (missing[taker] === 0) takers.remove(taker);
+    if (compared.pairs >= PAIRS_A_STEP) yield* step(compared);
   }
 }
 
 /** The highest first; the order is the same everywhere. */
 function byScore(one: Score, other: Score): number {
-  return other.score - one.score || one.slot - other.slot || one.place - other.place;
+  return other.score - one.score || one.slot - other.slot;
 }
 
-/** An endpoint of weight w has the higher score of two w times as often (weighted rendezvous hashing). */
 function scoreOf(hash: number, weight: number): number {
-  return Math.log((hash + 1) / (2 ** 32 + 1)) / weight;
+  return Math.log((hash + 1) / RANGE) / weight;
 }
 
 function add(to: number[], place: number, amount: number): void {
@@ -161,9 +305,13 @@ function hashesOf({ family, packed, count }: EndpointList): Uint32Array {
   });
 }
 
-/** A hash of an endpoint's number and a slot, all of whose bits depend on all of theirs. */
+function seedOf(slot: number): number {
+  return Math.imul(slot + 0x7f4a7c15, 0xc2b2ae35);
+}
+
+/** A hash of an endpoint's and a slot's numbers, all of whose bits depend on all of theirs. */
 function mix(endpoint: number, slot: number): number {
-  let hash = Math.imul(endpoint ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(slot + 0x7f4a7c15, 0xc2b2ae35);
+  let hash = endpoint ^ slot;
   hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d);
   hash = Math.imul(hash ^ (hash >>> 15), 0x846ca68b);
   return (hash ^ (hash >>> 16)) >>> 0;

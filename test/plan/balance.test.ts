@@ -122,7 +122,7 @@ t.test('slots are limited per endpoint, per Service and per node', (t) => {
   t.end();
 });
 
-t.test('of Services that need more slots than the node has, the oldest get them', (t) => {
+t.test('Services that need more slots than the node has are reported, and the others keep theirs', (t) => {
   const store = new Store();
   const writer = store.register('test');
   const planner = new Planner(planSettings({ balance: { by: 'random', slots: 600 } }));
@@ -138,9 +138,9 @@ t.test('of Services that need more slots than the node has, the oldest get them'
     put(slice(`s${age}`, [{ address: `10.1.${age}.1` }, { address: `10.1.${age}.2` }]));
     put(asking(age));
   }
-  t.same(served(), [1, 2]);
+  t.same(served(), [2, 3], 'they were in force');
   const reported = [...planner.tables.IPv4.limitations()].map(printLimitation);
-  t.match(reported, [/over a limit: IPv4 default\/s3: older Services have all slots of this node/]);
+  t.match(reported, [/over a limit: IPv4 default\/s1: other Services have the slots of this node/]);
   put(service('s2', { clusterIPs: ['10.96.0.2'], creationTime: 2 }));
   t.same(served(), [1, 3], 'what one does not ask for any more the next one gets');
   planner.setSettings(planSettings({ balance: { by: 'random', slots: 300 } }));

@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto';
 import t, { type Test } from 'tap';
 import { EndpointList } from '../../src/base/endpoint-list.js';
 import type { IPAddress } from '../../src/base/ip.js';
 import { slotCounts } from '../../src/plan/balance.js';
-import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from '../../src/plan/slot-table.js';
+import { MOST_TABLE_ENDPOINTS, slotTable, tableSize, tableSteps, type SlotTable } from '../../src/plan/slot-table.js';
 import { rounds } from '../support/extent.js';
 import { SeededRandom } from '../support/random.js';
 
@@ -150,6 +151,88 @@ t.test('two nodes with different histories have the same slot table, byte for by
   );
   // Another release must not move the connections of those before it.
   t.equal([...made(golden, [1, 2, 3]).subarray(0, 24)].join(''), '212220122122001121121212');
+  t.end();
+});
+
+t.test('slot tables of all sizes are those of other releases, byte for byte', (t) => {
+  const list = (count: number, address: (index: number) => string, port: number): EndpointList =>
+    EndpointList.of(
+      address(0).includes(':') ? 'IPv6' : 'IPv4',
+      Array.from({ length: count }, (_, index) => ({ address: address(index) as IPAddress, port })),
+    );
+  const four = (count: number): EndpointList => list(count, (index) => `10.1.${index >> 8}.${index & 255}`, 8080);
+  const six = (count: number): EndpointList => list(count, (index) => `fd00::${(index + 1).toString(16)}`, 80);
+  const cases = [
+    [four(50), () => 1, '281464eac513815a'],
+    [four(818), (place: number) => 1 + place, '868e2eb135856b82'],
+    [four(409), (place: number) => place % 3, 'f7621f22c70c960a'],
+    [six(100), (place: number) => (place === 7 ? 65_535 : 1), '9f41f27e4c571fcf'],
+    [six(12), (place: number) => (place + 1) ** 2, 'db04ac5c056a8852'],
+  ] as const;
+  for (const [endpoints, weightOf, digest] of cases) {
+    const table = made(
+      endpoints,
+      Array.from({ length: endpoints.count }, (_, place) => weightOf(place)),
+    );
+    t.equal(createHash('sha256').update(table.join()).digest('hex').slice(0, 16), digest);
+  }
+  t.end();
+});
+
+/** A table, and how many endpoints were compared for its slots. */
+function stepwise(list: EndpointList, weights: readonly number[], before: SlotTable | null): [SlotTable, number] {
+  const left = { pairs: 0 };
+  const steps = tableSteps(list, weights, tableSize(list.count) ?? 0, before, left);
+  for (let pairs = 0; ;) {
+    const { done, value } = steps.next();
+    if (done === true) return [value, pairs + left.pairs];
+    pairs += value;
+  }
+}
+
+t.test('a slot table that is made from the one before is the same, byte for byte', (t) => {
+  let compared = 0;
+  for (let round = 0; round < rounds(60); round++) {
+    const count = 30 + random.below(150);
+    const list = endpoints(count);
+    const weights = Array.from({ length: count }, () => random.below(6) ** random.below(6));
+    weights[0] = 1;
+    let [before] = stepwise(list, weights, null);
+    for (let change = 0; change < 8; change++) {
+      const places = [...weights.keys()].filter(() => random.below(10) > 0);
+      const now = new EndpointList(
+        'IPv4',
+        Uint8Array.from(places.flatMap((place) => [...list.packed.subarray(6 * place, 6 * place + 6)])),
+      );
+      const changed = places.map((place) => (random.below(12) === 0 ? 1 + random.below(9) : (weights[place] ?? 1)));
+      if (changed.every((weight) => weight === 0)) continue;
+      const [table, pairs] = stepwise(now, changed, before);
+      t.same(table.slots, made(now, changed));
+      if (table.winners.length === before.winners.length) compared += pairs / (table.winners.length * now.count);
+      before = table;
+    }
+  }
+  t.comment(`${compared} whole tables`);
+  t.end();
+});
+
+t.test('a slot table compares few endpoints when one comes, goes or changes its weight', (t) => {
+  const count = 800;
+  const list = endpoints(count);
+  const weights = Array.from({ length: count }, (_, place) => 1 + place);
+  const [before, whole] = stepwise(list, weights, null);
+  const cases = [
+    ['lighter', list, weights.with(400, 1)],
+    ['heavier', list, weights.with(400, 900)],
+    ['gone', without(list, 400), weights.toSpliced(400, 1)],
+  ] as const;
+  for (const [what, now, changed] of cases) {
+    const [table, pairs] = stepwise(now, changed, before);
+    t.ok(pairs < whole / 20, `${what}: ${pairs} of ${whole}`);
+    t.same(table.slots, made(now, changed));
+  }
+  const [, back] = stepwise(list, weights, stepwise(without(list, 400), weights.toSpliced(400, 1), null)[0]);
+  t.ok(back < whole / 20, `come: ${back} of ${whole}`);
   t.end();
 });
 
