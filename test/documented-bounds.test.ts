@@ -27,6 +27,7 @@ import { MOST_ENTRIES } from '../src/control/sync-cycle.js';
 import { declaredText, RECENT_SECONDS } from '../src/dataplane/nftables/schema.js';
 import { AFFINITY_ENTRIES } from '../src/plan/frontend-limit.js';
 import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
+import { ALL_CLIENTS_BURST_MS, ALL_CLIENTS_MS, CLIENT_BURST_MS, CLIENT_MS } from '../src/serve/client-shares.js';
 import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.js';
 import { MAX_CONNECTIONS as HEALTH_CHECK_CONNECTIONS } from '../src/serve/service-health.js';
 import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socket.js';
@@ -75,6 +76,8 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'connections to a health or metrics address': [LISTENER_CONNECTIONS],
     'connections to health check node ports': [HEALTH_CHECK_CONNECTIONS],
     'connections to the status socket': [STATUS_CONNECTIONS],
+    'time of the main thread for one client of the listeners': [CLIENT_MS, CLIENT_BURST_MS],
+    'time of the main thread for all clients of other machines': [ALL_CLIENTS_MS, ALL_CLIENTS_BURST_MS],
     "a node's answers to the command `nodes`": [(NODE_MS + HEALTH_TIMEOUT_MS) / 1000],
     "the report of a node's proxy": [MAX_NODE_PROBLEMS, MAX_OBJECTS],
   },

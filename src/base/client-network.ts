@@ -7,6 +7,8 @@ const NETWORK_BYTES = 8;
 interface Client {
   /** Of an IPv4 address that alone, of an IPv6 address all addresses of its network of 64 bits. */
   readonly key: string;
+  /** For people. */
+  readonly address: string;
   readonly isLoopback: boolean;
 }
 
@@ -14,9 +16,9 @@ interface Client {
 export function clientOf(remoteAddress: string | null | undefined): Client {
   const text = (remoteAddress ?? '').replace(/%.*$/, '');
   const address = parseAddress(text);
-  if (address === null) return { key: `address ${text}`, isLoopback: false };
+  if (address === null) return { key: `address ${text}`, address: text, isLoopback: false };
   const isNear = isLoopback(address);
-  if (isNear || familyOf(address) === 'IPv4') return { key: `address ${address}`, isLoopback: isNear };
+  if (isNear || familyOf(address) === 'IPv4') return { key: `address ${address}`, address, isLoopback: isNear };
   const network = Buffer.from(addressBytes(address)).toString('hex', 0, NETWORK_BYTES);
-  return { key: `network ${network}`, isLoopback: false };
+  return { key: `network ${network}`, address, isLoopback: false };
 }

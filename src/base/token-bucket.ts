@@ -25,10 +25,10 @@ export class TokenBucket {
     return true;
   }
 
-  /** Takes a token that may still have to come; answers in how many milliseconds it does. */
-  borrow(): number {
+  /** Takes tokens that may still have to come; answers in how many milliseconds they do. */
+  borrow(times = 1): number {
     this.fill();
-    this.tokens--;
+    this.tokens -= times;
     return this.tokens >= 0 ? 0 : (-this.tokens / this.perSecond) * 1000;
   }
 

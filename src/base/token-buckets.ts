@@ -14,11 +14,15 @@ export class TokenBuckets {
 
   /** As {@link TokenBucket.take}, from the bucket of `key`. */
   take(key: string): boolean {
+    return this.of(key).take();
+  }
+
+  of(key: string): TokenBucket {
     const bucket = this.buckets.get(key) ?? this.create();
     this.buckets.delete(key);
     const [oldest] = this.buckets.keys();
     if (this.buckets.size >= this.limit && oldest !== undefined) this.buckets.delete(oldest);
     this.buckets.set(key, bucket);
-    return bucket.take();
+    return bucket;
   }
 }

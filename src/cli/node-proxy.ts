@@ -30,6 +30,7 @@ import { ProxyMetrics } from '../observe/metrics.js';
 import { SyncLog } from '../observe/sync-log.js';
 import type { ProcessTracing } from '../observe/tracing.js';
 import { Listeners } from '../serve/listeners.js';
+import { ClientShares } from '../serve/client-shares.js';
 import { ServiceHealth } from '../serve/service-health.js';
 import { Page } from '../serve/page.js';
 import type { RunningProcess } from '../serve/running-process.js';
@@ -85,6 +86,7 @@ export class NodeProxy {
   private readonly metrics: ProxyMetrics;
   private readonly sources: Sources;
   private readonly listeners: Listeners;
+  private readonly shares: ClientShares;
   private readonly serviceHealth: ServiceHealth;
   private readonly cycle: SyncCycle;
   private readonly loop: Loop;
@@ -128,6 +130,7 @@ export class NodeProxy {
     this.health.sources = () => this.sources.states();
     this.page = new Page({ running: () => this.running(), open: openPage, clock: systemClock, log });
     this.listeners = this.makeListeners();
+    this.shares = new ClientShares(systemClock, log);
     this.serviceHealth = this.makeServiceHealth();
     this.cycle = this.makeCycle();
     this.loop = new Loop({
@@ -290,6 +293,7 @@ export class NodeProxy {
     const { loaded, log } = this.options;
     return new Listeners({
       loaded,
+      shares: this.shares,
       health,
       metrics,
       page: this.page,
@@ -331,6 +335,7 @@ export class NodeProxy {
     const { log } = this.options;
     return new ServiceHealth({
       proxyHealthy: () => this.health.healthy(),
+      shares: this.shares,
       clock: systemClock,
       log,
       onListenFailure: (service, port, error) => {
@@ -467,6 +472,7 @@ export class NodeProxy {
       },
       leftOut: () => sources.leftOut(),
       silentListeners: () => this.listeners.silent(),
+      crowding: () => this.shares.crowded,
       logFaults: () => [
         ...logFault('--audit-log-path', this.listeners.auditFault()),
         ...logFault('--change-log-path', this.changeObservers.logFault()),

@@ -45,6 +45,14 @@ export interface SilentListener {
   readonly reason: string;
 }
 
+/** A client of our listeners that takes more than its share. */
+export interface CrowdingClient {
+  /** Its address; null: several that are not named. */
+  readonly client: string | null;
+  /** How often one of its connections had to wait, or was closed. */
+  readonly times: number;
+}
+
 /** A log file that loses lines. */
 export interface LogFault {
   /** With dashes. */
@@ -70,6 +78,7 @@ export interface NodeFacts {
   readonly nodePorts: readonly { readonly family: Family; readonly prefixes: readonly IPPrefix[] | null }[];
   readonly localAddresses: readonly IPAddress[];
   readonly listeners: readonly SilentListener[];
+  readonly crowding: readonly CrowdingClient[];
   readonly logs: readonly LogFault[];
   /** Manifests that are not used, and why. */
   readonly sourceErrors: readonly string[];
@@ -83,6 +92,7 @@ export function observeNode(seen: NodeFacts): readonly Observation[] {
   const all = [
     ...ofSources(seen),
     ...seen.listeners.map(ofListener),
+    ...seen.crowding.map(ofCrowding),
     ...seen.logs.map(ofLog),
     ...ofForwarding(seen),
     ...ofFlows(seen),
@@ -100,6 +110,15 @@ function ofListener({ what, address, port, reason }: SilentListener): Observatio
     severity: 'warning',
     text: `${what} are not served on ${address} port ${port}: ${reason}`,
     remedy: `see who has the port (ss -ltnp 'sport = ${port}'), or configure another address; retried every 5 s`,
+  };
+}
+
+function ofCrowding({ client, times }: CrowdingClient): Observation {
+  return {
+    kind: 'listener',
+    severity: 'note',
+    text: `${client ?? 'other clients'} took more than a client's share of the health and metrics addresses: connections waited or were closed ${times} times`,
+    remedy: 'find out what sends so much (ss -tn, tcpdump), and keep it from these addresses; others are served',
   };
 }
 

@@ -4,6 +4,7 @@ import type { HealthPath, HealthState } from '../record/health.js';
 import type { Observation } from '../observe/observations.js';
 import { HttpEndpoint, route, type HttpEndpointOptions, type Page } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
+import { sharedAnswer } from './shared-answer.js';
 
 /**
  * The body and status of a health answer: field for field what kube-proxy answers. `verbose` adds when each source was last heard of, the sysctls that are
@@ -80,7 +81,9 @@ export interface HealthServerOptions extends HttpEndpointOptions {
 
 /** Serves /healthz and /livez over HTTP without authentication. */
 export class HealthServer extends HttpEndpoint {
-  constructor(options: HealthServerOptions) {
+  constructor({ observe, ...rest }: HealthServerOptions) {
+    // Every client may ask, and it reads rules, routes and settings of the node.
+    const options = observe === undefined ? rest : { ...rest, observe: sharedAnswer(observe) };
     const page =
       (path: HealthPath): Page =>
       (_request, response, query) =>

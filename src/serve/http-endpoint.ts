@@ -5,7 +5,9 @@ import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { SilentListener } from '../observe/observations.js';
 import type { AccessControl, Pages } from './access-control.js';
-import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
+import type { ClientShares } from './client-shares.js';
+import { ConnectionLimit } from './connection-limit.js';
+import { answerWhole, boundPort, listen, MAX_CONNECTIONS, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
 const BIND_RETRY_MS = 5000;
@@ -22,6 +24,8 @@ export interface Bind {
 export interface HttpEndpointOptions {
   /** At the start; null: nowhere. */
   readonly bind: Bind | null;
+  /** Of the main thread's time, by client. */
+  readonly shares: ClientShares;
   readonly clock: Clock;
   readonly log: Log;
   /** What stands in front of it, asked when it opens; null: it is plain HTTP without authentication. */
@@ -143,21 +147,22 @@ export class HttpEndpoint {
   }
 
   private async listen({ address, port }: Bind): Promise<void> {
-    const { log } = this.options;
+    const { log, shares } = this.options;
+    const limit = new ConnectionLimit(MAX_CONNECTIONS, shares);
     const accessControl = this.options.accessControl?.() ?? null;
     const onError = (error: Error): void => {
       log.error(error, `serving ${this.what}`);
     };
     this.server = await openBindAddress(address, port, (socket) =>
       accessControl === null
-        ? listen(socket, (...exchange) => void this.pages(...exchange), onError)
+        ? listen(socket, (...exchange) => void this.pages(...exchange), onError, limit)
         : listen(
             socket,
             (...exchange) => {
               accessControl.admit(...exchange, this.pages);
             },
             onError,
-            undefined,
+            limit,
             (options) => accessControl.createServer(options),
           ),
     );

@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import { errorCode } from '../base/error-message.js';
 import { addressFromBytes, isUnspecified, type Family, type IPAddress } from '../base/ip.js';
-import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
+import { ConnectionLimit, SERVER_OPTIONS } from './connection-limit.js';
 
 /** Of one server. */
 export const MAX_CONNECTIONS = 256;
@@ -46,7 +46,7 @@ export async function listen(
 ): Promise<Server> {
   // As in Go, connections may stay open without a request for as long as clients like. Node's own limit of 5 s is how often many balancers ask, and
   // a request that crosses the closing on its way fails.
-  const server = create({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS });
+  const server = create({ keepAliveTimeout: 0, ...SERVER_OPTIONS });
   limit.serve(server, handler);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -12,6 +12,7 @@ import type { Observation, SilentListener } from '../observe/observations.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { AccessControl, AccessControlParts } from './access-control.js';
+import type { ClientShares } from './client-shares.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
 import type { Page } from './page.js';
@@ -19,6 +20,7 @@ import { MetricsServer, type ConfiguredPages } from './metrics-server.js';
 
 interface ListenersParts {
   readonly loaded: Loaded;
+  readonly shares: ClientShares;
   readonly health: HealthState;
   readonly metrics: ProxyMetrics;
   readonly setVerbosity: (verbosity: number) => void;
@@ -58,6 +60,7 @@ export class Listeners {
     this.startedAt = wallClock();
     this.health = new HealthServer({
       bind: healthBind(config),
+      shares: parts.shares,
       clock,
       log,
       state: parts.health,
@@ -71,6 +74,7 @@ export class Listeners {
     });
     this.metrics = new MetricsServer({
       bind: metricsBind(config),
+      shares: parts.shares,
       clock,
       log,
       metrics,

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import { clientOf } from '../base/client-network.js';
 import { parseAddress } from '../base/ip.js';
 import { API_GROUP } from '../config/document.js';
@@ -11,6 +10,7 @@ import { answerText, HttpEndpoint, route, type HttpEndpointOptions, type Page } 
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
+import { sharedAnswer } from './shared-answer.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
 
@@ -120,19 +120,14 @@ function pagesOf(options: MetricsServerOptions, health: ComponentHealth): Readon
   return pages;
 }
 
-/** Requests of one turn of the event loop share a text: with ten milliseconds for each, many scrapers would keep health checks waiting. */
+/** Each format on its own: a scrape takes ten milliseconds, and more in a large cluster. */
 function scrapedTogether(metrics: MetricsServerOptions['metrics']): MetricsServerOptions['metrics'] {
-  const begun = new Map<ExpositionFormat, Promise<string>>();
-  const scrape = async (format: ExpositionFormat): Promise<string> => {
-    await turn();
-    begun.delete(format);
-    return metrics.scrape(format);
-  };
+  const texts = new Map<ExpositionFormat, () => Promise<string>>();
   return {
     scrape: (format) => {
-      const text = begun.get(format) ?? scrape(format);
-      begun.set(format, text);
-      return text;
+      const text = texts.get(format) ?? sharedAnswer(() => metrics.scrape(format));
+      texts.set(format, text);
+      return text();
     },
   };
 }

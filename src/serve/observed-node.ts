@@ -33,6 +33,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
       .map(({ family, table }) => ({ family, prefixes: table.node.nodePortPrefixes })),
     localAddresses: host.localAddresses(),
     listeners: running.silentListeners(),
+    crowding: running.crowding(),
     logs: running.logFaults(),
     sourceErrors: running.sourceErrors(),
   });

@@ -11,7 +11,7 @@ import type { ForeignLosses, ForeignQuestion } from '../dataplane/foreign/losses
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../record/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
-import type { LogFault, SilentListener } from '../observe/observations.js';
+import type { CrowdingClient, LogFault, SilentListener } from '../observe/observations.js';
 import type { PortTraffic } from '../observe/telemetry/service-series.js';
 import type { CountedTraffic } from '../observe/telemetry/service-telemetry.js';
 import type { PlanSettings } from '../plan/facts.js';
@@ -76,6 +76,8 @@ export interface RunningProcess {
   readonly leftOut: () => readonly LeftOut[];
   /** Our listening addresses that could not be opened. */
   readonly silentListeners: () => readonly SilentListener[];
+  /** Clients of our listeners that take more than their share. */
+  readonly crowding: () => readonly CrowdingClient[];
   /** Log files of flags that lose lines. */
   readonly logFaults: () => readonly LogFault[];
   /** Reports that the kernel differs from the plan. */

@@ -5,6 +5,7 @@ import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { FamilyHealthChecks, HealthChecks } from '../control/family-sync.js';
 import type { ObjectKey } from '../state/rows.js';
+import type { ClientShares } from './client-shares.js';
 import { ConnectionLimit } from './connection-limit.js';
 import { answerWhole, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
 
@@ -17,6 +18,7 @@ export const MAX_CONNECTIONS = 1024;
 interface ServiceHealthOptions {
   /** Whether the proxy itself is healthy; asked at each request. */
   readonly proxyHealthy: () => boolean;
+  readonly shares: ClientShares;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when a Service's port cannot be listened on: once until it works again or fails for another reason. */
@@ -46,9 +48,11 @@ export class ServiceHealth implements HealthChecks {
   private work: Promise<void> = Promise.resolve();
   private cancelRetry: (() => void) | null = null;
   private closed = false;
-  private readonly connections = new ConnectionLimit(MAX_CONNECTIONS);
+  private readonly connections: ConnectionLimit;
 
-  constructor(private readonly options: ServiceHealthOptions) {}
+  constructor(private readonly options: ServiceHealthOptions) {
+    this.connections = new ConnectionLimit(MAX_CONNECTIONS, options.shares);
+  }
 
   /**
    * Makes these the health checks of the families named; other families keep theirs. New endpoint counts hold when the call returns; the

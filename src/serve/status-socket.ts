@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import { claimSocket, isNamedPipe } from './claimed-socket.js';
-import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
+import { ConnectionLimit, SERVER_OPTIONS } from './connection-limit.js';
 import { answerText, route, type Page as HttpPage } from './http-endpoint.js';
 import { shut } from './listener.js';
 import { isOfPage, type Page } from './page.js';
@@ -88,7 +88,7 @@ export class StatusSocket {
 
   private async listen(): Promise<Server> {
     const { path, log } = this.options;
-    const server = createServer(SERVER_TIMEOUTS);
+    const server = createServer(SERVER_OPTIONS);
     new ConnectionLimit(MAX_CONNECTIONS).serve(server, (request, response) => {
       void this.answer(request, response);
     });

@@ -13,6 +13,6 @@ t.test('an IPv4 address is one client, and so is an IPv6 network of 64 bits', (t
     near.filter((each) => clientOf(each).isLoopback),
     near.slice(0, 4),
   );
-  t.same(clientOf(undefined), { key: 'address ', isLoopback: false });
+  t.same(clientOf(undefined), { key: 'address ', address: '', isLoopback: false });
   t.end();
 });

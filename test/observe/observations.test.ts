@@ -25,6 +25,7 @@ const WELL: NodeFacts = {
   nodePorts: [{ family: 'IPv4', prefixes: null }],
   localAddresses: [parseAddress('192.168.0.2')!],
   listeners: [],
+  crowding: [],
   logs: [],
   sourceErrors: [],
 };

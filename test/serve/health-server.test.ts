@@ -3,6 +3,8 @@ import t from 'tap';
 import { parseAddress, type IPAddress } from '../../src/base/ip.js';
 import { HealthServer, type HealthServerOptions } from '../../src/serve/healthz.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
+import { ClientShares } from '../../src/serve/client-shares.js';
+import { systemClock } from '../../src/base/clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { ask } from '../support/http.js';
 import { RecordingLog } from '../support/recording-log.js';
@@ -28,7 +30,9 @@ function served(text: string, port = 0, hardFail = false): Served {
   state.nodeEligible = true;
   const fatal: Error[] = [];
   const onFatal = (error: Error): void => void fatal.push(error);
-  return { state, bind: { address: address(text), port, hardFail }, clock, log: new RecordingLog(), onFatal, fatal };
+  const log = new RecordingLog();
+  const shares = new ClientShares(systemClock, log);
+  return { state, bind: { address: address(text), port, hardFail }, shares, clock, log, onFatal, fatal };
 }
 
 t.test('the health server answers its exact paths for any method', async (t) => {

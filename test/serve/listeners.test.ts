@@ -13,6 +13,8 @@ import { ProxyMetrics } from '../../src/observe/metrics.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
 import { Listeners } from '../../src/serve/listeners.js';
 import { servesPage } from '../../src/serve/page.js';
+import { ClientShares } from '../../src/serve/client-shares.js';
+import { systemClock } from '../../src/base/clock.js';
 import { fromFile } from '../config/load-from.js';
 import { curl } from '../support/curl.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -43,6 +45,7 @@ function world(t: Test, loaded: Loaded): World {
   });
   const listeners = new Listeners({
     loaded,
+    shares: new ClientShares(systemClock, log),
     health: new HealthState(progress, 1, clock, wallClock),
     metrics,
     clock,

@@ -7,6 +7,8 @@ import { parseAddress } from '../../src/base/ip.js';
 import type { Bind } from '../../src/serve/http-endpoint.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
 import { MetricsServer, type MetricsServerOptions } from '../../src/serve/metrics-server.js';
+import { ClientShares } from '../../src/serve/client-shares.js';
+import { systemClock } from '../../src/base/clock.js';
 import { parseExposition, valueOf } from '../support/exposition.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { decodeProfile, type DecodedProfile } from '../support/pprof.js';
@@ -34,6 +36,7 @@ function world(fields: Partial<MetricsServerOptions> = {}): World {
   const verbosities: number[] = [];
   const options: MetricsServerOptions = {
     bind: bindTo(0),
+    shares: new ClientShares(systemClock, log),
     clock,
     log,
     onFatal: (error) => fatal.push(error),

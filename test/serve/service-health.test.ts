@@ -5,6 +5,8 @@ import { FAMILIES, parseAddress, type Family, type IPAddress } from '../../src/b
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
 import type { FamilyHealthChecks } from '../../src/control/family-sync.js';
 import { ServiceHealth } from '../../src/serve/service-health.js';
+import { ClientShares } from '../../src/serve/client-shares.js';
+import { systemClock } from '../../src/base/clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { ask } from '../support/http.js';
 import { listeningSockets, type ListeningSocket } from '../support/listening-sockets.js';
@@ -40,6 +42,7 @@ function setup(): Setup {
   const failures: string[] = [];
   const health = new ServiceHealth({
     proxyHealthy: () => result.proxyHealthy,
+    shares: new ClientShares(systemClock, log),
     clock,
     log,
     onListenFailure: (service, port, error) =>

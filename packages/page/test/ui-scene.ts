@@ -119,6 +119,7 @@ export class PageScene {
       suspect: () => undefined,
       fullAffinity: () => [],
       silentListeners: () => [],
+      crowding: () => [],
       logFaults: () => [],
       leftOut: () => this.leftOut,
       now: () => clock.now(),

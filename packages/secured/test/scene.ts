@@ -5,6 +5,8 @@ import type { Test } from 'tap';
 import { parseAddress } from '../../../src/base/ip.js';
 import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import type { AccessControl } from '../../../src/serve/access-control.js';
+import { systemClock } from '../../../src/base/clock.js';
+import { ClientShares } from '../../../src/serve/client-shares.js';
 import { MetricsServer } from '../../../src/serve/metrics-server.js';
 import { openAccessControl, type SecuredAccessParts } from '../src/access-control.js';
 import { loaded } from '../../../test/config/load-from.js';
@@ -55,6 +57,7 @@ export async function scene(
   const server = new MetricsServer({
     bind: { address: LOCAL, port: 0, hardFail: true },
     accessControl: () => opened,
+    shares: new ClientShares(systemClock, log),
     clock,
     log,
     mode: 'a mode',

@@ -1,10 +1,11 @@
 import { FileText } from '../../../src/base/file-text.js';
-import type { Clock } from '../../../src/base/clock.js';
+import { systemClock, type Clock } from '../../../src/base/clock.js';
 import { serviceSubject, type EventRecorder } from '../../../src/base/events.js';
 import type { Log } from '../../../src/base/log.js';
 import type { SecuredConfig } from '../../../src/config/secured.js';
 import type { AccessObserver } from '../../../src/observe/access-metrics.js';
 import type { AccessControl } from '../../../src/serve/access-control.js';
+import { ClientShares } from '../../../src/serve/client-shares.js';
 import { HttpEndpoint, route } from '../../../src/serve/http-endpoint.js';
 import { Followed } from '../../secured/src/followed.js';
 import { openAccessControl } from '../../secured/src/access-control.js';
@@ -47,7 +48,7 @@ export class Webhook {
     this.cluster = new ObservedCluster(options.serviceRanges, log, options.limits);
     this.policy = options.policyFile === null ? null : followPolicy(options.policyFile, log);
     this.pages = new ReviewPages({ judge: (request) => this.judge(request), clock, log });
-    const endpoint = { clock, log, onFatal };
+    const endpoint = { clock, log, onFatal, shares: new ClientShares(systemClock, log) };
     this.reviews = new HttpEndpoint(
       'reviews',
       { ...endpoint, bind: { ...options.listen, hardFail: true }, accessControl: () => this.accessControl },
