@@ -149,7 +149,7 @@ t.test('connections that were served make room when one client has more than its
   t.end();
 });
 
-t.test('a new connection is not closed before its request is read, whoever holds the others', (t) => {
+t.test('a new connection is kept until its request is read, although others take all places', (t) => {
   const { open, answer } = limited();
   // Each below its share, and served.
   for (let index = 0; index < 16; index++) answer(open(`198.18.0.${index >> 1}`), 200);
