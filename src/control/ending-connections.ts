@@ -8,7 +8,8 @@ import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
 import type { CycleObserver } from '../observe/cycle-observer.js';
-import { Departures, MOST_DEPARTURES, type Departure, type ResetSettings } from '../plan/departures.js';
+import { Departures, type ResetSettings } from '../plan/departures.js';
+import { MOST_DEPARTURES, NAMESPACE_DEPARTURES, type Departure, type Overflow } from '../plan/known-departures.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey, ObjectKey } from '../plan/types.js';
@@ -77,6 +78,8 @@ export class EndingConnections {
   private isRepeating = false;
   /** Departures that could be neither noted nor derived, since the process began. */
   private missed = 0;
+  /** A namespace whose terminating endpoints had no place; null: none, as far as is known. */
+  private undrained: string | null = null;
 
   constructor(private readonly parts: EndingConnectionsParts) {
     const { table, snapshot, settings } = parts;
@@ -90,8 +93,14 @@ export class EndingConnections {
   /** Why connections to endpoints that are gone go on at present; null: they do not. */
   limitation({ resets }: Pick<FamilyDataplane, 'resets'>): string | null {
     if (this.parts.kernel === null || resets === null) return 'this mode cannot reset them';
-    if (this.lastFailure !== null || this.missed === 0) return this.lastFailure;
-    return `${this.missed} departures beyond ${MOST_DEPARTURES} at once are not known: connections to them go on`;
+    if (this.lastFailure !== null) return this.lastFailure;
+    const texts = [
+      ...(this.missed === 0 ? [] : [`${this.missed} removed endpoints had no place: connections to them go on`]),
+      ...(this.undrained === null || !this.departures.drainsAreFull(this.undrained)
+        ? []
+        : [`no place for more draining endpoints of namespace ${this.undrained}: they drain without a limit`]),
+    ];
+    return texts.length === 0 ? null : `${texts.join('; ')} (${PLACES})`;
   }
 
   /** The state changed. */
@@ -179,7 +188,7 @@ export class EndingConnections {
         isNodePortAddress: (address: IPAddress) => nodePortRefusal(table.node, address, own) === null,
       };
       const flows = await endingFlows(listing, view, clock);
-      if (all) departures.derive(flows, startedAt);
+      const isComplete = !all || departures.derive(flows, startedAt);
       const confirmed = departures.confirm(flows, new Set(own), Math.max(startedAt, clock.now()));
       const ending = flows.filter(({ service, address }) => confirmed.get(service)?.has(address) === true);
       const free = ending.filter(({ frontend }) => !held.has(frontend));
@@ -187,9 +196,11 @@ export class EndingConnections {
       // Those to endpoints of frontends whose rules are refused stay pending.
       const waiting = waitingKeys(ending.filter(({ frontend }) => held.has(frontend)));
       departures.finished(due.filter(({ address, service }) => !waiting.has(waitingKey(address, service))));
+      // Those without a place are found again when others have been dealt with.
+      if (!isComplete) this.isAllPending = true;
       // A search of all succeeds once. What it has found to be gone does not wait for a rest.
-      if (all && waiting.size === 0) this.restsUntil = -Infinity;
-      return waiting.size === 0;
+      else if (all && waiting.size === 0) this.restsUntil = -Infinity;
+      return isComplete && waiting.size === 0;
     } catch (error) {
       this.isAllPending ||= all;
       throw error;
@@ -197,24 +208,30 @@ export class EndingConnections {
   }
 
   private takeAll(): boolean {
-    const { derives } = this.departures;
     const overflow = this.departures.takeOverflow();
-    const all = this.isAllPending || overflow > 0;
+    const all = this.isAllPending || (overflow !== null && overflow.removed + overflow.left > 0);
     this.isAllPending = false;
-    if (overflow > 0 && !derives) this.noteMissed(overflow);
-    return all && derives;
+    if (overflow !== null) this.noteOverflow(overflow);
+    return all && this.departures.derives;
   }
 
-  /** Nothing tells these from pods that stay: their connections go on. */
-  private noteMissed(count: number): void {
+  /** Reports those that stay unknown. */
+  private noteOverflow({ removed, drained, namespace }: Overflow): void {
     const { log, table } = this.parts;
-    if (this.missed === 0)
-      log.warn('too many endpoints were removed at once: connections to some of them go on', {
-        family: table.family,
-        endpoints: count,
-        most: MOST_DEPARTURES,
-      });
-    this.missed += count;
+    const fields = { family: table.family, namespace, most: MOST_DEPARTURES, mostOfNamespace: NAMESPACE_DEPARTURES };
+    // Without their range, nothing tells removed pods from endpoints that stay.
+    if (removed > 0 && !this.departures.recognisesPods) {
+      if (this.missed === 0)
+        log.warn('too many endpoints were removed at once: connections to some of them go on', {
+          ...fields,
+          endpoints: removed,
+        });
+      this.missed += removed;
+    }
+    if (drained === 0) return;
+    if (this.undrained === null || !this.departures.drainsAreFull(this.undrained))
+      log.warn('too many endpoints are terminating: some of them drain without a limit', fields);
+    this.undrained = namespace;
   }
 
   private async end(
@@ -319,15 +336,16 @@ export class EndingConnections {
   }
 }
 
+const PLACES = `${MOST_DEPARTURES} are known at a time, of one namespace ${NAMESPACE_DEPARTURES} in any case`;
 const EMPTY: FlowListing = { count: 0, records: new Uint8Array(0) };
 
 /** Of departures that these connections wait for. */
 function waitingKeys(flows: readonly EndingFlows[]): ReadonlySet<string> {
-  return new Set(flows.flatMap(({ address, service }) => [waitingKey(address, service), waitingKey(address, null)]));
+  return new Set(flows.map(({ address, service }) => waitingKey(address, service)));
 }
 
-function waitingKey(address: PackedAddress, service: ObjectKey | null): string {
-  return `${service ?? ''} ${address}`;
+function waitingKey(address: PackedAddress, service: ObjectKey): string {
+  return `${service} ${address}`;
 }
 
 interface OneFlow {

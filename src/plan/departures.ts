@@ -4,6 +4,7 @@ import type { LocalDetection } from '../base/local-detection.js';
 import { objectKey, POD, TERMINATING, type EndpointSliceRow, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
+import { CAUSES, KnownDepartures, type Departure, type Overflow, type ServiceEndpoint } from './known-departures.js';
 
 /**
  * Which connections to removed endpoints are reset: none; those to a pod whose address is in no slice of any Service; or
@@ -28,24 +29,8 @@ export function resetPolicy(
 
 /** Slices are rewritten in more than one event: an endpoint may be in none of them for a moment. */
 const ABSENT_MS = 1000;
-/** So many departures are known one by one. */
-export const MOST_DEPARTURES = 65_536;
-
-/** An address that left: every slice it was in as a pod's, all slices of one Service, or one that is terminating. */
-export interface Departure {
-  readonly cause: 'removed' | 'left' | 'drained';
-  readonly address: PackedAddress;
-  /** Whose connections it concerns; null: all Services'. */
-  readonly service: ObjectKey | null;
-  readonly since: number;
-  readonly dueAt: number;
-}
-
-/** A Service and the address of an endpoint that connections to the Service go to. */
-interface ServiceEndpoint {
-  readonly service: ObjectKey;
-  readonly address: PackedAddress;
-}
+/** A removed endpoint that another Service's slice has and that has connections is looked at again after so long. */
+const AGAIN_MS = 60_000;
 
 /**
  * Which endpoints of one family are certainly gone, so that their connected clients may be notified. Endpoints stay in
@@ -53,9 +38,7 @@ interface ServiceEndpoint {
  * never among the departures. Times are milliseconds of the caller's clock.
  */
 export class Departures {
-  private readonly known = new Map<string, Departure>();
-  private earliest: number | null = null;
-  private overflow = 0;
+  private readonly known = new KnownDepartures();
 
   constructor(
     private readonly family: Family,
@@ -72,50 +55,66 @@ export class Departures {
     }
   }
 
-  /** When the next is due; null: none is known. */
+  /** When the next is due; null: none is known. Those without a place are due at once. */
   get dueAt(): number | null {
-    return this.earliest;
+    return this.known.dueAt;
   }
 
   due(now: number): readonly Departure[] {
-    if (this.earliest === null || this.earliest > now) return [];
-    return [...this.known.values()].filter(({ dueAt }) => dueAt <= now);
+    return this.known.due(now);
   }
 
-  /** Takes the number of departures beyond those kept one by one: they have to be derived from the connections. */
-  takeOverflow(): number {
-    const { overflow } = this;
-    this.overflow = 0;
-    return overflow;
+  /** Nothing is left to do about these. */
+  finished(departures: Iterable<Departure>): void {
+    this.known.finished(departures);
+  }
+
+  /** Takes the departures that have no place: removals have to be derived from the connections. */
+  takeOverflow(): Overflow | null {
+    return this.known.takeOverflow();
+  }
+
+  /** Whether a further endpoint of the namespace would not be drained in time. */
+  drainsAreFull(namespace: string): boolean {
+    return this.known.drainsAreFull(namespace);
   }
 
   /**
    * Derives departures that were not observed, such as those while no process ran, from the destinations of connections.
    * Without the slice, only an address in the pods' range is known to be a pod's.
+   *
+   * @returns whether all of them have a place.
    */
-  derive(found: Iterable<ServiceEndpoint>, now: number): void {
+  derive(found: Iterable<ServiceEndpoint>, now: number): boolean {
     const ranges = this.podRanges();
     const absence = { since: now, dueAt: now + ABSENT_MS };
-    const unseen = new Set<PackedAddress>();
-    for (const pair of distinct(found)) {
-      const { service, address } = pair;
+    let isComplete = true;
+    for (const [service, addresses] of byService(found)) {
       const row = this.snapshot.service(service);
       const policy = row === undefined ? 'off' : resetPolicy(row, this.settings());
+      if (policy === 'off') continue;
       // The time of an observed departure is known.
-      if (policy === 'off' || this.stands(pair)) continue;
-      if (policy === 'service' && this.conditionsIn(service, address).next().done === true)
-        this.add({ cause: 'left', address, service, ...absence });
-      if (ranges.some((range) => prefixContains(range, unpackAddress(address)))) unseen.add(address);
+      const unknown = new Set([...addresses].filter((address) => !this.stands({ service, address })));
+      const staying = this.inSlices(this.snapshot.slicesOf(service), unknown);
+      for (const address of unknown) {
+        if (staying.has(address)) continue;
+        if (policy === 'service')
+          isComplete = this.known.add({ cause: 'left', address, service, ...absence }) && isComplete;
+        if (ranges.some((range) => prefixContains(range, unpackAddress(address))))
+          isComplete = this.known.add({ cause: 'removed', address, service, ...absence }) && isComplete;
+      }
     }
-    if (unseen.size === 0) return;
-    const staying = this.inAnySlice(unseen);
-    for (const address of unseen)
-      if (!staying.has(address)) this.add({ cause: 'removed', address, service: null, ...absence });
+    return isComplete;
+  }
+
+  /** Whether removed pods are recognised by their addresses. */
+  get recognisesPods(): boolean {
+    return this.podRanges().length > 0;
   }
 
   /** Whether {@link derive} can find anything. */
   get derives(): boolean {
-    if (this.podRanges().length > 0) return true;
+    if (this.recognisesPods) return true;
     for (const service of this.snapshot.services())
       if (resetPolicy(service, this.settings()) === 'service') return true;
     return false;
@@ -138,38 +137,31 @@ export class Departures {
       else addresses.add(address);
     };
     const removed: ServiceEndpoint[] = [];
-    for (const pair of distinct(found)) {
-      const row = this.snapshot.service(pair.service);
+    for (const [service, addresses] of byService(found)) {
+      const row = this.snapshot.service(service);
       // Connections of a Service that is gone go on.
       if (row === undefined) continue;
       const policy = resetPolicy(row, this.settings());
-      if (this.isDrained(row, pair, now)) add(pair);
-      else if (policy === 'service' && this.hasLeft(pair, now)) add(pair);
-      else if (policy !== 'off' && this.isDue('removed', pair.address, null, now)) removed.push(pair);
+      for (const address of addresses) {
+        const pair = { service, address };
+        if (this.isDrained(row, pair, now)) add(pair);
+        else if (policy === 'service' && this.hasLeft(pair, now)) add(pair);
+        else if (policy !== 'off' && this.known.isDue('removed', pair, now)) removed.push(pair);
+      }
     }
     if (removed.length === 0) return confirmed;
-    const staying = this.inAnySlice(new Set(removed.map(({ address }) => address)));
-    for (const pair of removed) if (!staying.has(pair.address) && this.isPodsOwn(pair.address, own)) add(pair);
+    // Looks at all slices, for addresses that connections go to.
+    const staying = this.inSlices(this.snapshot.slices(), new Set(removed.map(({ address }) => address)));
+    for (const pair of removed)
+      if (!staying.has(pair.address)) {
+        if (this.isPodsOwn(pair.address, own)) add(pair);
+      } else if (this.isNowhereIn(pair)) this.known.wait(pair, now + AGAIN_MS);
     return confirmed;
   }
 
   /** Whether the endpoint has not come back since. */
   stands({ service, address }: ServiceEndpoint): boolean {
-    return (
-      this.known.has(keyOf('removed', address, null)) ||
-      this.known.has(keyOf('left', address, service)) ||
-      this.known.has(keyOf('drained', address, service))
-    );
-  }
-
-  /** Nothing is left to do about these. */
-  finished(departures: Iterable<Departure>): void {
-    for (const departure of departures) {
-      const key = keyOf(departure.cause, departure.address, departure.service);
-      if (this.known.get(key) === departure) this.known.delete(key);
-    }
-    this.earliest = null;
-    for (const { dueAt } of this.known.values()) this.earliest = Math.min(this.earliest ?? dueAt, dueAt);
+    return CAUSES.some((cause) => this.known.get(cause, address, service) !== undefined);
   }
 
   private sliceChanged(before: EndpointSliceRow | null, after: EndpointSliceRow | null, now: number): void {
@@ -177,8 +169,8 @@ export class Departures {
     if (after !== null && this.known.size > 0) {
       const service = objectKey(after.namespace, after.serviceName);
       for (const address of addressesOf(after, size)) {
-        this.known.delete(keyOf('removed', address, null));
-        this.known.delete(keyOf('left', address, service));
+        this.known.drop('removed', address, service);
+        this.known.drop('left', address, service);
       }
     }
     if (before !== null && before.addresses !== after?.addresses) this.noteRemoved(before, after, size, now);
@@ -195,9 +187,10 @@ export class Departures {
     for (const address of addressesOf(before, size)) {
       const isPod = ((before.conditions[index++] ?? 0) & POD) !== 0;
       if (stay.has(address)) continue;
-      this.known.delete(keyOf('drained', address, service));
-      if (isPod) this.add({ cause: 'removed', address, service: null, since: now, dueAt });
-      if (leaves) this.add({ cause: 'left', address, service, since: now, dueAt });
+      this.known.drop('drained', address, service);
+      this.known.release(address, now + ABSENT_MS);
+      if (isPod) this.known.add({ cause: 'removed', address, service, since: now, dueAt });
+      if (leaves) this.known.add({ cause: 'left', address, service, since: now, dueAt });
     }
   }
 
@@ -208,13 +201,12 @@ export class Departures {
     if (drainSeconds === null) return;
     let index = 0;
     for (const address of addressesOf(slice, addressLength(this.family))) {
-      const key = keyOf('drained', address, service);
       if (((slice.conditions[index++] ?? 0) & TERMINATING) === 0) {
-        this.known.delete(key);
+        this.known.drop('drained', address, service);
         continue;
       }
-      const since = this.known.get(key)?.since ?? now;
-      this.add({ cause: 'drained', address, service, since, dueAt: since + drainSeconds * 1000 });
+      const since = this.known.get('drained', address, service)?.since ?? now;
+      this.known.add({ cause: 'drained', address, service, since, dueAt: since + drainSeconds * 1000 });
     }
   }
 
@@ -225,47 +217,36 @@ export class Departures {
       if (slice.family === this.family) this.noteTerminating(slice, now);
   }
 
-  private add(departure: Departure): void {
-    const key = keyOf(departure.cause, departure.address, departure.service);
-    const known = this.known.get(key);
-    if (known?.dueAt === departure.dueAt) return;
-    if (known === undefined && this.known.size >= MOST_DEPARTURES) {
-      this.overflow++;
-      return;
-    }
-    this.known.set(key, departure);
-    this.earliest = Math.min(this.earliest ?? departure.dueAt, departure.dueAt);
-  }
-
-  private isDue(cause: Departure['cause'], address: PackedAddress, service: ObjectKey | null, now: number): boolean {
-    const departure = this.known.get(keyOf(cause, address, service));
-    return departure !== undefined && departure.dueAt <= now;
-  }
-
-  private isDrained({ endingConnections }: ServiceRow, { service, address }: ServiceEndpoint, now: number): boolean {
+  private isDrained({ endingConnections }: ServiceRow, pair: ServiceEndpoint, now: number): boolean {
     if ((endingConnections?.drainSeconds ?? null) === null) return false;
-    if (!this.isDue('drained', address, service, now)) return false;
-    const named = [...this.conditionsIn(service, address)];
+    if (!this.known.isDue('drained', pair, now)) return false;
+    const named = [...this.conditionsIn(pair)];
     return named.length > 0 && named.every((conditions) => (conditions & TERMINATING) !== 0);
   }
 
-  private hasLeft({ service, address }: ServiceEndpoint, now: number): boolean {
-    return this.isDue('left', address, service, now) && this.conditionsIn(service, address).next().done === true;
+  private hasLeft(pair: ServiceEndpoint, now: number): boolean {
+    return this.known.isDue('left', pair, now) && this.isNowhereIn(pair);
+  }
+
+  /** Whether no slice of the Service has the address. */
+  private isNowhereIn(pair: ServiceEndpoint): boolean {
+    return this.conditionsIn(pair).next().done === true;
   }
 
   /** The conditions of an address in all of a Service's slices. */
-  private *conditionsIn(service: ObjectKey, wanted: PackedAddress): IterableIterator<number> {
+  private *conditionsIn({ service, address }: ServiceEndpoint): IterableIterator<number> {
     for (const slice of this.snapshot.slicesOf(service)) {
       if (slice.family !== this.family) continue;
-      for (const index of indexesOf(slice, wanted)) yield slice.conditions[index] ?? 0;
+      for (const index of indexesOf(slice, address)) yield slice.conditions[index] ?? 0;
     }
   }
 
-  /** Those of the addresses that any slice has. Looks at all slices: to be asked for addresses that connections go to. */
-  private inAnySlice(wanted: ReadonlySet<PackedAddress>): ReadonlySet<PackedAddress> {
+  /** Those of the addresses that the slices have. */
+  private inSlices(slices: Iterable<EndpointSliceRow>, wanted: ReadonlySet<PackedAddress>): ReadonlySet<PackedAddress> {
     const size = addressLength(this.family);
     const found = new Set<PackedAddress>();
-    for (const slice of this.snapshot.slices()) {
+    if (wanted.size === 0) return found;
+    for (const slice of slices) {
       if (slice.family !== this.family) continue;
       if (wanted.size > FEW) {
         for (const address of addressesOf(slice, size)) if (wanted.has(address)) found.add(address);
@@ -311,20 +292,15 @@ const NONE: ReadonlySet<PackedAddress> = new Set();
 /** Up to so many addresses are searched one by one, which the engine does faster than cutting a list into addresses. */
 const FEW = 8;
 
-function keyOf(cause: Departure['cause'], address: PackedAddress, service: ObjectKey | null): string {
-  return `${cause} ${service ?? ''} ${address}`;
-}
-
 /** Many connections go from one Service to one endpoint. */
-function* distinct(found: Iterable<ServiceEndpoint>): IterableIterator<ServiceEndpoint> {
-  const seen = new Map<ObjectKey, Set<PackedAddress>>();
-  for (const pair of found) {
-    const addresses = seen.get(pair.service);
-    if (addresses?.has(pair.address) === true) continue;
-    if (addresses === undefined) seen.set(pair.service, new Set([pair.address]));
-    else addresses.add(pair.address);
-    yield pair;
+function byService(found: Iterable<ServiceEndpoint>): ReadonlyMap<ObjectKey, ReadonlySet<PackedAddress>> {
+  const services = new Map<ObjectKey, Set<PackedAddress>>();
+  for (const { service, address } of found) {
+    const addresses = services.get(service);
+    if (addresses === undefined) services.set(service, new Set([address]));
+    else addresses.add(address);
   }
+  return services;
 }
 
 function* addressesOf({ addresses, count }: EndpointSliceRow, size: number): IterableIterator<PackedAddress> {

@@ -4,6 +4,7 @@ import type { LocalDetection } from '../../src/base/local-detection.js';
 import { TokenBucket } from '../../src/base/token-bucket.js';
 import { CHALLENGES, EndingConnections } from '../../src/control/ending-connections.js';
 import type { ConnectionResets } from '../../src/dataplane/contract.js';
+import { MOST_DEPARTURES } from '../../src/plan/known-departures.js';
 import { Planner } from '../../src/plan/planner.js';
 import type { Row } from '../../src/state/rows.js';
 import type { Snapshot } from '../../src/state/snapshot.js';
@@ -294,9 +295,53 @@ t.test('a flood of removed endpoints beyond the limit is reported once', async (
     await scene.pass(5000);
     t.equal(scene.log.lines.filter((line) => line.startsWith('warn too many endpoints')).length, 1, phase);
   }
-  const missed = 2 * (67_000 - 65_536);
-  t.match(scene.ending.limitation({ resets: scene.resets }), `${missed} departures beyond 65536`);
+  const missed = 2 * (67_000 - MOST_DEPARTURES / 2);
+  t.match(scene.ending.limitation({ resets: scene.resets }), `${missed} removed endpoints had no place`);
   t.end();
+});
+
+t.test('removed endpoints without a place are found in the connections at once', async (t) => {
+  const scene = new Scene({ type: 'ClusterCIDR', prefixes: [prefix('10.0.0.0/8')] });
+  scene.sync();
+  await scene.pass(5000);
+  scene.calls.length = 0;
+  const many = Array.from({ length: 40_000 }, (_, index) => `10.1.${index >> 8}.${index & 255}`);
+  scene.put(pods(many));
+  const last = many.at(-1) ?? GONE;
+  scene.connect(last, 1);
+  scene.put(pods([]));
+  scene.sync();
+  await scene.pass(500);
+  t.match(scene.calls, ['list all']);
+  t.equal([...scene.flows].length, 1);
+  await scene.pass(3000);
+  t.equal([...scene.flows].length, 0);
+  t.equal(scene.log.lines.filter((line) => line.startsWith('warn')).length, 0, 'none is unknown');
+});
+
+t.test('terminating endpoints without a place are reported, and no more when there is one', async (t) => {
+  const scene = new Scene();
+  const many = Array.from({ length: 40_000 }, (_, index) => `10.1.${index >> 8}.${index & 255}`);
+  const endingConnections = { reset: null, drainSeconds: 86_400, unreadable: [] } as const;
+  scene.put(service('web', { endingConnections }));
+  const put = (name: string): void => {
+    const endpoints = many.map((each) => ({ address: each, state: 'stp' }));
+    scene.put(slice('web', endpoints, { name, family: 'IPv4' }));
+    scene.sync();
+  };
+  const limitation = (): string | null => scene.ending.limitation({ resets: scene.resets });
+  const warnings = (): number => scene.log.lines.filter((line) => line.startsWith('warn too many endpoints')).length;
+  put('web-1');
+  await scene.pass(100);
+  put('web-2');
+  await scene.pass(100);
+  t.match(limitation(), 'no place for more draining endpoints of namespace default');
+  t.equal(warnings(), 1);
+  scene.put(slice('web', [], { name: 'web-1', family: 'IPv4' }), slice('web', [], { name: 'web-2', family: 'IPv4' }));
+  t.equal(limitation(), null);
+  put('web-1');
+  await scene.pass(100);
+  t.equal(warnings(), 2, 'it is full once more');
 });
 
 t.test('at the start all connections are listed once, if the addresses of pods are known', async (t) => {

@@ -175,6 +175,42 @@ t.test('endpoints that are no pods keep their connections, unless the Service is
   await goOn(t, [elsewhere], 'the same endpoint by another Service');
 });
 
+t.test("another tenant's slice resets no connections to an address that it calls a pod's", async (t) => {
+  const vm: PodEndpoint = { pod: 'remote-b', targetKind: 'VirtualMachine' };
+  const victim = (endpoints: readonly PodEndpoint[]): Manifest[] => web([pod('remote-a'), ...endpoints]);
+  const { lab, proxy } = await world(t, [pod('remote-a'), vm]);
+  const all = await clients(lab, ['remote-a', 'remote-b'], WAYS.slice(0, 2));
+  await proxy.apply([...victim([vm]), ...other([pod('remote-b')])]);
+  const own = await Promise.all(FAMILY_VIEWS.map((view) => connect(lab, 'pod-c', endpoint(view.clusterIP(42), 80))));
+  const steps: readonly (readonly [what: string, objects: readonly Manifest[]])[] = [
+    ['its Service drops the virtual machine', [...victim([]), ...other([pod('remote-b')])]],
+    ['then the other Service drops it', [...victim([]), ...other([])]],
+  ];
+  for (const [what, objects] of steps) {
+    await proxy.apply(objects);
+    const fates = await Promise.all(all.map(({ connection }) => connection.fate(STAYS_MS)));
+    for (const [index, { error }] of fates.entries()) t.equal(error, null, `${what}: ${all[index]?.title ?? ''}`);
+    await goOn(t, all, what);
+  }
+  await areReset(t, own, Date.now(), 'the other Service called it a pod, and resets its own connections');
+});
+
+t.test('a pod that leaves two Services apart: connections through both are reset', async (t) => {
+  const { lab, proxy } = await world(t, [pod('remote-b')]);
+  await proxy.apply([...web([pod('remote-b')]), ...other([pod('remote-b')])]);
+  const both = await Promise.all(
+    [41, 42].flatMap((number) =>
+      FAMILY_VIEWS.map((view) => connect(lab, 'pod-c', endpoint(view.clusterIP(number), 80))),
+    ),
+  );
+  await silence(lab, 'remote-b');
+  await proxy.apply([...web([]), ...other([pod('remote-b')])]);
+  const fates = await Promise.all(both.map(({ connection }) => connection.fate(STAYS_MS)));
+  for (const [index, { error }] of fates.entries()) t.equal(error, null, both[index]?.title ?? '');
+  await proxy.apply([...web([]), ...other([])]);
+  await areReset(t, both, Date.now(), 'gone from both');
+});
+
 t.test('drain: connections to a terminating endpoint end after the annotated time', async (t) => {
   const annotations = { 'pointsman.dev/drain': '3s' };
   const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);

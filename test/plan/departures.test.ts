@@ -2,6 +2,7 @@ import t from 'tap';
 import { addressFromBytes, parseAddress, type IPAddress } from '../../src/base/ip.js';
 import { Departures, type ResetSettings } from '../../src/plan/departures.js';
 import type { EndingConnectionsRow, EndpointSliceRow, Row } from '../../src/state/rows.js';
+import { MOST_DEPARTURES, NAMESPACE_DEPARTURES } from '../../src/plan/known-departures.js';
 import { refOf } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { node, prefix, service, slice, type EndpointText } from '../support/rows.js';
@@ -63,9 +64,7 @@ function ip(text: string): IPAddress {
   return address;
 }
 
-const BOTH = [`default/web ${A}`, `default/other ${A}`];
-
-t.test('a pod whose address is in no slice for a second counts as removed, for every Service', (t) => {
+t.test('a pod whose address is in no slice for a second counts as removed, for its Service', (t) => {
   const scene = new Scene(web([pod(A), pod(B)]));
   t.equal(scene.departures.dueAt, null);
   scene.now = 100;
@@ -75,9 +74,9 @@ t.test('a pod whose address is in no slice for a second counts as removed, for e
   t.same(scene.reset(), []);
   t.same(scene.departures.due(scene.now), []);
   scene.now = 1100;
-  t.same(scene.reset(), BOTH);
+  t.same(scene.reset(), [`default/web ${A}`]);
   const due = scene.departures.due(scene.now);
-  t.match(due, [{ cause: 'removed', service: null, dueAt: 1100 }]);
+  t.match(due, [{ cause: 'removed', service: 'default/web', dueAt: 1100 }]);
   scene.departures.finished(due);
   t.same(scene.reset(), []);
   t.equal(scene.departures.dueAt, null);
@@ -114,7 +113,57 @@ t.test('an address in another slice, or that returns, or whose Service is delete
   deleted.remove(service('web'));
   deleted.remove(web([pod(A)]));
   deleted.now = 5000;
-  t.same(deleted.reset(), [`default/other ${A}`], 'connections of a deleted Service go on');
+  t.same(deleted.reset(), [], 'connections of a deleted Service go on');
+  t.end();
+});
+
+t.test("a slice of another Service's that calls an address a pod's resets no connection", (t) => {
+  const scene = new Scene(web([{ address: A }]), slice('other', [pod(A)]));
+  scene.put(web([]));
+  scene.now = 5000;
+  t.same(scene.reset(), []);
+  scene.put(slice('other', []));
+  scene.now = 10_000;
+  t.same(scene.reset(), [`default/other ${A}`], 'only its own');
+  t.end();
+});
+
+t.test('a pod that leaves its Services one after the other is removed for each when the last has dropped it', (t) => {
+  const scene = new Scene(web([pod(A)]), slice('other', [pod(A)]));
+  const isDue = (): boolean => scene.departures.due(scene.now).length > 0;
+  scene.put(web([]));
+  for (scene.now = 1000; scene.now <= 121_000; scene.now += 60_000) {
+    const due = scene.departures.due(scene.now);
+    t.equal(due.length, 1, 'looked at each minute, as long as there are connections');
+    t.same(scene.reset(), []);
+    scene.departures.finished(due);
+    t.notOk(isDue());
+  }
+  scene.now = 122_000;
+  scene.put(slice('other', []));
+  scene.now = 122_999;
+  t.notOk(isDue());
+  scene.now = 123_000;
+  t.same(scene.reset(), [`default/web ${A}`, `default/other ${A}`]);
+  scene.departures.finished(scene.departures.due(scene.now));
+  t.equal(scene.departures.dueAt, null);
+
+  const back = new Scene(web([pod(A)]), slice('other', [pod(A)]));
+  back.put(web([]));
+  back.now = 1000;
+  t.same(back.reset(), []);
+  back.put(web([pod(A)], 'web-2'));
+  back.put(slice('other', []));
+  back.now = 5000;
+  t.same(back.reset(), [], 'back in its Service while it waited');
+
+  const moved = new Scene(web([pod(A)]), web([pod(A)], 'web-2'));
+  moved.put(web([]));
+  moved.now = 1000;
+  const due = moved.departures.due(moved.now);
+  t.same(moved.reset(), []);
+  moved.departures.finished(due);
+  t.equal(moved.departures.dueAt, null, 'in another slice of its Service, it waits for nothing');
   t.end();
 });
 
@@ -148,7 +197,7 @@ t.test("an address that is not a pod's, or shared by pods, is never removed", (t
   t.same(host.reset(['192.168.0.9']), [], 'outside of the pods’ range');
   t.same(host.reset([A], [A]), [], 'an address of this node');
   host.settings.localDetection = { type: 'NodeCIDR' };
-  t.same(host.reset(['192.168.0.9']), ['default/web 192.168.0.9', 'default/other 192.168.0.9'], 'the range is unknown');
+  t.same(host.reset(['192.168.0.9']), ['default/web 192.168.0.9'], 'the range is unknown');
   host.put(node('here', ['192.168.0.9']));
   t.same(host.reset(['192.168.0.9']), [], 'an address of our Node');
   t.end();
@@ -168,7 +217,8 @@ t.test('endpoints that are not ready, terminating or excluded by hints are not r
 t.test('resets of removed endpoints are switched off or on, globally or by Service', (t) => {
   const scene = new Scene(web([pod(A)]));
   scene.service({ reset: 'off', drainSeconds: null, unreadable: [] });
-  scene.put(web([]));
+  scene.put(slice('other', [pod(A)]));
+  scene.put(web([]), slice('other', []));
   scene.now = 1000;
   t.same(scene.reset(), [`default/other ${A}`]);
   scene.settings.resetRemovedEndpoints = false;
@@ -254,20 +304,75 @@ t.test('endpoints removed while no process ran are derived from connections', (t
   t.end();
 });
 
-t.test('a flood of removed endpoints takes bounded memory, and none is lost', (t) => {
-  const scene = new Scene();
-  const blocks = Array.from({ length: 70 }, (_, block) =>
-    web(
-      Array.from({ length: 1000 }, (_, index) => pod(`10.${block + 1}.${index >> 8}.${index & 255}`)),
-      `web-${block}`,
+/** Slices of a thousand endpoints each. */
+function thousands(namespace: string, count: number, state = 'rsp'): readonly EndpointSliceRow[] {
+  return Array.from({ length: count }, (_, block) =>
+    slice(
+      'web',
+      Array.from({ length: 1000 }, (_, index) => pod(`10.${block + 1}.${index >> 8}.${index & 255}`, state)),
+      { namespace, name: `web-${block}`, family: 'IPv4' },
     ),
   );
-  scene.put(...blocks);
-  for (const block of blocks) scene.remove(block);
+}
+
+const HALF = MOST_DEPARTURES / 2;
+const SHARE = NAMESPACE_DEPARTURES;
+
+t.test(
+  'a flood of removed endpoints takes the places of half, what has none is due at once, and others have room',
+  (t) => {
+    const scene = new Scene(service('web', { namespace: 'noisy' }), web([pod(A)]));
+    const blocks = thousands('noisy', 70);
+    scene.put(...blocks);
+    for (const block of blocks) scene.remove(block);
+    t.equal(scene.departures.dueAt, -Infinity);
+    t.same(scene.departures.takeOverflow(), { removed: 70_000 - HALF, left: 0, drained: 0, namespace: 'noisy' });
+    t.equal(scene.departures.takeOverflow(), null);
+    t.equal(scene.departures.dueAt, 1000);
+    scene.put(web([]));
+    t.equal(scene.departures.takeOverflow(), null, 'the neighbour has a place');
+    scene.now = 1000;
+    t.same(scene.reset([A]), [`default/web ${A}`]);
+    scene.departures.finished(scene.departures.due(scene.now));
+    t.equal(scene.departures.dueAt, null);
+    t.end();
+  },
+);
+
+t.test(
+  'namespaces that fill the places leave each other their shares, and what cannot be derived now is due again',
+  (t) => {
+    const scene = new Scene();
+    for (const namespace of ['a', 'b', 'c', 'd', 'e']) {
+      const blocks = thousands(namespace, namespace === 'a' ? 40 : 10);
+      scene.put(...blocks);
+      for (const block of blocks) scene.remove(block);
+    }
+    const kept = HALF + 4 * SHARE;
+    t.equal(kept, MOST_DEPARTURES);
+    t.match(scene.departures.takeOverflow(), { removed: 80_000 - kept, namespace: 'a' });
+    const pairs = [{ service: 'default/web', address: packedAddress(ip(A)) }];
+    t.notOk(scene.departures.derive(pairs, 500));
+    scene.now = 1000;
+    scene.departures.finished(scene.departures.due(scene.now));
+    t.ok(scene.departures.derive(pairs, scene.now));
+    t.end();
+  },
+);
+
+t.test('endpoints that drain for a day take no place of removals, and no more than half of their own', (t) => {
+  const drain = { reset: null, drainSeconds: 86_400, unreadable: [] } as const;
+  const scene = new Scene(service('web', { namespace: 'noisy', endingConnections: drain }), web([pod(A), pod(B)]));
+  scene.put(...thousands('noisy', 70, 'stp'));
+  t.match(scene.departures.takeOverflow(), { removed: 0, drained: 70_000 - HALF, namespace: 'noisy' });
+  t.ok(scene.departures.drainsAreFull('noisy'));
+  t.notOk(scene.departures.drainsAreFull('default'));
+  scene.service({ ...drain, drainSeconds: 1 });
+  scene.put(web([pod(B, 'stp')]));
   scene.now = 1000;
-  t.equal(scene.departures.due(scene.now).length, 65_536);
-  t.equal(scene.departures.takeOverflow(), 70_000 - 65_536, 'what is gone is derived then');
-  t.equal(scene.departures.takeOverflow(), 0);
+  t.same(scene.reset([A, B]).toSorted(), [`default/web ${A}`, `default/web ${B}`], 'a neighbour’s removal and drain');
+  scene.remove(thousands('noisy', 1)[0] ?? web([]));
+  t.notOk(scene.departures.drainsAreFull('noisy'));
   t.end();
 });
 
