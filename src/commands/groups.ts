@@ -47,6 +47,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
       'pod-interface-name-prefix',
       'nodeport-addresses',
       'masquerade-all',
+      'external-ips-in-cluster-ranges',
       'session-affinity-ipv6-prefix',
       'service-frontends-max',
       'service-entries-max',

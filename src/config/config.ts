@@ -86,6 +86,8 @@ export interface Config {
   readonly nodePortAddresses: readonly NodePortAddress[];
   /** Whether Services' external IPs are served. */
   readonly allowExternalIPs: boolean;
+  /** Whether external IPs and load balancer addresses within the cluster's own ranges are served. */
+  readonly externalIPsInClusterRanges: boolean;
   readonly conntrack: ConntrackSettings;
   /** Written to /proc/self/oom_score_adj: -1000 to 1000. */
   readonly oomScoreAdj: number;
@@ -228,6 +230,7 @@ type OwnSettings = Pick<
   | 'changeLog'
   | 'affinityIPv6Prefix'
   | 'resetRemovedEndpoints'
+  | 'externalIPsInClusterRanges'
   | 'serviceTelemetry'
   | 'serviceLimits'
   | 'balance'

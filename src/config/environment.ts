@@ -72,6 +72,7 @@ export function readEnvironment(
       balance: readBalance(line, problems),
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
       resetRemovedEndpoints: resetsRemoved(line, document),
+      externalIPsInClusterRanges: line.given.get('external-ips-in-cluster-ranges') === true,
       retryTimes: readRetryTimes(line, document, problems),
     },
     problems,

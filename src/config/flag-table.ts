@@ -112,6 +112,10 @@ const PROCESS_FLAGS = [
     '262144',
     { value: 'slots' },
   ),
+  bool(
+    'external-ips-in-cluster-ranges',
+    'serve external IPs and load balancer addresses within the ranges of Services and pods, and external IPs that are another Service’s cluster IP',
+  ),
   row(
     'reset-removed-endpoints',
     'bool',

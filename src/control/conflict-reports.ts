@@ -126,6 +126,7 @@ const REASONS: Readonly<Record<ServiceLimitation['cause'], string>> = {
   limit: 'TooManyFrontends',
   'source-ranges': 'EveryClientAdmitted',
   annotation: 'InvalidAnnotation',
+  address: 'AddressRefused',
   mode: 'NotSupported',
   slots: 'NoSlots',
 };

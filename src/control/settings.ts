@@ -13,11 +13,12 @@ const ACCOUNTING: Sysctl = { name: 'net.netfilter.nf_conntrack_acct', value: 1 }
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
   const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit } = config;
-  const { affinityIPv6Prefix, nodePortAddresses, resetRemovedEndpoints } = config;
+  const { affinityIPv6Prefix, nodePortAddresses, resetRemovedEndpoints, externalIPsInClusterRanges } = config;
   return {
     nodeName,
     bindAddress,
     allowExternalIPs,
+    externalIPsInClusterRanges,
     localDetection,
     masqueradeAll,
     masqueradeBit,

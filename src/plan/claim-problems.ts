@@ -11,7 +11,7 @@ import {
 } from '../base/ip.js';
 import { NO_RETRIES } from '../base/conntrack-timeouts.js';
 import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../base/service-limits.js';
-import type { ServiceRow } from '../state/rows.js';
+import { objectKey, type ServiceRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import { compareAge, type ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
@@ -22,7 +22,7 @@ import type { Conflict, FrontendKind, ServiceLimitation, ServicePlan } from './t
 
 /** A problem of a Service's request on any node of a cluster: the Service does not get it, or should not. */
 export interface ClaimProblem {
-  readonly rule: 'frontends' | 'conflict' | 'port' | 'node-address' | 'service-range' | 'source-ranges';
+  readonly rule: 'frontends' | 'conflict' | 'port' | 'node-address' | 'service-range' | 'pod-range' | 'source-ranges';
   /** `spec.externalIPs`; empty: the Service as a whole. */
   readonly path: string;
   readonly value: string;
@@ -47,6 +47,8 @@ export interface Cluster {
   readonly limits: ServiceLimits;
   /** The range of Services that an address is in. */
   rangeOf(address: IPAddress): IPPrefix | undefined;
+  /** The range of a Node's pods that an address is in. */
+  podRangeOf(address: IPAddress): IPPrefix | undefined;
 }
 
 /** A node that is none of the cluster's, in no special mode: what clashes there clashes everywhere. */
@@ -62,6 +64,8 @@ export const ANY_NODE: PlanSettings = {
   nodeName: '',
   bindAddress: addressFromBytes(new Uint8Array(4)),
   allowExternalIPs: true,
+  // A rule of its own looks at ranges and cluster IPs: nodes may be set to serve them.
+  externalIPsInClusterRanges: true,
   localDetection: { type: 'ClusterCIDR', prefixes: [] },
   masqueradeAll: false,
   masqueradeBit: 14,
@@ -226,22 +230,28 @@ function healthCheckOf({ service }: ServicePlan): string {
   return `the health check port of ${service}`;
 }
 
-/** Addresses from outside that are a Node's, or within a range of Services. */
+/** Addresses from outside that are a Node's, another Service's cluster IP, or within a range of Services or pods. */
 function* addressProblems(service: ServiceRow, cluster: Cluster): Generator<readonly ClaimProblem[]> {
-  const claims = new Map<IPAddress, string>();
-  const claim = (kind: FrontendKind, address: IPAddress): void => {
+  const claims = new Map<IPAddress, 'LoadBalancer' | 'ExternalIP'>();
+  const claim = (kind: 'LoadBalancer' | 'ExternalIP', address: IPAddress): void => {
     const clusterIP = clusterIPOf(familyOf(address), service);
-    if (clusterIP !== null && clusterIP !== address && !claims.has(address)) claims.set(address, FIELDS[kind]);
+    if (clusterIP !== null && clusterIP !== address && !claims.has(address)) claims.set(address, kind);
   };
   for (const { address, ipMode } of service.loadBalancerIngress) if (ipMode === 'VIP') claim('LoadBalancer', address);
   for (const address of service.externalIPs) claim('ExternalIP', address);
-  const problems = ([address, path]: readonly [IPAddress, string]): readonly ClaimProblem[] => {
+  const own = objectKey(service.namespace, service.name);
+  const problems = ([address, kind]: readonly [IPAddress, 'LoadBalancer' | 'ExternalIP']): readonly ClaimProblem[] => {
+    const rest = { path: FIELDS[kind], value: address, standing: 'denied' } as const;
     const node = cluster.nodeWith(address);
-    const range = cluster.rangeOf(address);
-    const rest = { path, value: address, standing: 'denied' } as const;
     if (node !== undefined) return [{ rule: 'node-address', problem: `is an address of Node ${node}`, ...rest }];
-    if (range === undefined) return [];
-    return [{ rule: 'service-range', problem: `is within the range of Services ${range}`, ...rest }];
+    const range = cluster.rangeOf(address);
+    if (range !== undefined)
+      return [{ rule: 'service-range', problem: `is within the range of Services ${range}`, ...rest }];
+    const holder = cluster.tables[familyOf(address)].clusterAddresses.ofOther(address, own);
+    if (holder !== undefined)
+      return [{ rule: 'service-range', problem: `is the cluster IP of ${holder.service}`, ...rest }];
+    const pods = kind === 'ExternalIP' ? cluster.podRangeOf(address) : undefined;
+    return pods === undefined ? [] : [{ rule: 'pod-range', problem: `is within the range of pods ${pods}`, ...rest }];
   };
   for (const some of inParts([...claims], PART)) yield some.flatMap(problems);
 }

@@ -1,9 +1,10 @@
-import { addressLength, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { addressLength, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { unpackAddress, type PackedAddress } from '../base/pack-address.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import { objectKey, POD, TERMINATING, type EndpointSliceRow, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { RowEdit } from '../state/store.js';
+import { podRanges } from './cluster-ranges.js';
 import { CAUSES, KnownDepartures, type Departure, type Overflow, type ServiceEndpoint } from './known-departures.js';
 
 /**
@@ -274,13 +275,7 @@ export class Departures {
   /** The known ranges of pods' addresses: of the whole cluster, or of this node. */
   private podRanges(): readonly IPPrefix[] {
     const { localDetection, nodeName } = this.settings();
-    const all =
-      localDetection.type === 'ClusterCIDR'
-        ? localDetection.prefixes
-        : localDetection.type === 'NodeCIDR'
-          ? (this.snapshot.node(nodeName)?.podCIDRs ?? [])
-          : [];
-    return all.filter((range) => familyOf(range) === this.family);
+    return podRanges(this.family, localDetection, this.snapshot.node(nodeName));
   }
 
   private ofFamily(row: RowEdit['before']): EndpointSliceRow | null {

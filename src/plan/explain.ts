@@ -6,6 +6,7 @@ import type { Snapshot } from '../state/snapshot.js';
 import { percentages, printBy, selectionFacts } from './balance.js';
 import { resetPolicy } from './departures.js';
 import { anyContains, nodeFacts, type ModeTraits, type PlanSettings } from './facts.js';
+import { internalAddress } from './cluster-ranges.js';
 import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys, portNameOf, serviceOf } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
@@ -13,7 +14,7 @@ import type { SkippedSlice } from './candidates.js';
 import { examineEndpoints, type EndpointVerdict } from './examine.js';
 import type { Exclusion } from './selection-rules.js';
 import { retryOf } from './retry.js';
-import { RANGES_WITHOUT_EFFECT } from './limitations.js';
+import { printInternal, RANGES_WITHOUT_EFFECT } from './limitations.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
   nodePortRefusal,
@@ -406,11 +407,17 @@ function aboutUnserved(
   const refusal = nodePortRefusal(table.node, destination, localAddresses);
   if (nodePort !== undefined && refusal !== null)
     notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
-  for (const { namespace, name, loadBalancerIngress, externalIPs } of snapshot.services()) {
+  const { ranges } = nodeFacts(settings, snapshot.node(settings.nodeName), snapshot.serviceCIDRs());
+  for (const { namespace, name, clusterIPs, loadBalancerIngress, externalIPs } of snapshot.services()) {
     if (loadBalancerIngress.some(({ address, ipMode }) => address === destination && ipMode === 'Proxy'))
       notes.push(`it is a load balancer address of ${namespace}/${name} with ipMode Proxy: left to the load balancer`);
     if (!settings.allowExternalIPs && externalIPs.includes(destination))
       notes.push(`it is an external IP of ${namespace}/${name}, and external IPs are switched off`);
+    const isIngress = loadBalancerIngress.some(({ address, ipMode }) => address === destination && ipMode === 'VIP');
+    const kind = isIngress ? 'LoadBalancer' : externalIPs.includes(destination) ? 'ExternalIP' : null;
+    if (ranges === null || kind === null || clusterIPs.includes(destination)) continue;
+    const internal = internalAddress(kind, destination, ranges[table.family]);
+    if (internal !== null) notes.push(`${namespace}/${name}: ${printInternal([internal])}`);
   }
   return notes;
 }

@@ -12,7 +12,8 @@ import {
 import type { LocalDetection } from '../base/local-detection.js';
 import type { RetryTimes } from '../base/conntrack-timeouts.js';
 import type { ServiceLimits } from '../base/service-limits.js';
-import type { NodeRow } from '../state/rows.js';
+import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
+import { clusterRanges, type ClusterRanges } from './cluster-ranges.js';
 
 /** How modes differ in what they do to packets that the plan has no frontend for. */
 export interface ModeTraits {
@@ -64,6 +65,8 @@ export interface PlanSettings {
   readonly nodeName: string;
   readonly bindAddress: IPAddress;
   readonly allowExternalIPs: boolean;
+  /** External IPs and load balancer addresses within the cluster's own ranges are served. Absent: they are refused. */
+  readonly externalIPsInClusterRanges?: boolean;
   readonly localDetection: LocalDetection;
   readonly masqueradeAll: boolean;
   readonly masqueradeBit: number;
@@ -85,6 +88,7 @@ const SETTINGS = Object.keys({
   nodeName: true,
   bindAddress: true,
   allowExternalIPs: true,
+  externalIPsInClusterRanges: true,
   localDetection: true,
   masqueradeAll: true,
   masqueradeBit: true,
@@ -107,20 +111,37 @@ export interface NodeFacts {
   readonly zone: string | null;
   /** This node's first address of each family; null when not known. */
   readonly addresses: Readonly<Record<Family, IPAddress | null>>;
+  /** Null: addresses in them are served, too. */
+  readonly ranges: Readonly<Record<Family, ClusterRanges>> | null;
 }
 
 /** Behaviour ST-14, ST-20: the first address of each family, a specified bindAddress before them. */
-export function nodeFacts(settings: PlanSettings, node: NodeRow | undefined): NodeFacts {
+export function nodeFacts(
+  settings: PlanSettings,
+  node: NodeRow | undefined,
+  serviceCIDRs: readonly ServiceCIDRRow[] = [],
+): NodeFacts {
   const first = (family: Family): IPAddress | null => {
     if (!isUnspecified(settings.bindAddress) && familyOf(settings.bindAddress) === family) return settings.bindAddress;
     return node?.addresses.find((address) => familyOf(address) === family) ?? null;
   };
-  return { name: settings.nodeName, zone: node?.zone ?? null, addresses: { IPv4: first('IPv4'), IPv6: first('IPv6') } };
+  const ranges = (family: Family): ClusterRanges => clusterRanges(family, settings.localDetection, node, serviceCIDRs);
+  return {
+    name: settings.nodeName,
+    zone: node?.zone ?? null,
+    addresses: { IPv4: first('IPv4'), IPv6: first('IPv6') },
+    ranges: settings.externalIPsInClusterRanges === true ? null : { IPv4: ranges('IPv4'), IPv6: ranges('IPv6') },
+  };
 }
 
-/** Whether both give the same plan of every Service in a family. */
+/** Whether both give the same plan in a family of every Service without addresses from outside. */
 export function sameFacts(family: Family, one: NodeFacts, other: NodeFacts): boolean {
   return one.name === other.name && one.zone === other.zone && one.addresses[family] === other.addresses[family];
+}
+
+/** The same of Services with such addresses, if the other facts are the same. */
+export function sameRanges(family: Family, one: NodeFacts, other: NodeFacts): boolean {
+  return isDeepStrictEqual(one.ranges?.[family], other.ranges?.[family]);
 }
 
 export function anyContains(prefixes: readonly IPPrefix[], address: IPAddress): boolean {

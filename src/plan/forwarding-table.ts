@@ -3,6 +3,7 @@ import type { Family, IPAddress } from '../base/ip.js';
 import { sortedDifference } from '../base/sorted-endpoints.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
+import { AddressHolders } from './address-holders.js';
 import { frontendKey } from './frontend-key.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
@@ -32,8 +33,9 @@ interface Claim {
  * one holds it, and the others wait. A cluster IP comes first: the API gave it to one Service alone. Then comes an address
  * from a load balancer's status, then an external IP, which any user may name. On an address of this node an external IP
  * comes after a node port of another Service, and it does not get an address and port of the API server: a node that loses
- * that never learns of the Service's end. Among claims of one kind the oldest Service wins, in any order of arrival. Work
- * per change is proportional to the Service that changed.
+ * that never learns of the Service's end. No address from outside may be another Service's cluster IP, with any port:
+ * clients of that Service would reach this one. Among claims of one kind the oldest Service wins, in any order of arrival.
+ * Work per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -49,7 +51,10 @@ export class ForwardingTable implements FamilyTable {
   private readonly held = new Map<FrontendKey, Claim>();
   /** Claims that wait, best first; only for frontends that several Services claim, one of them maybe as a node port. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
-  readonly clusterAddresses = new AddressCounts();
+  private readonly changedClusterAddresses = new Set<IPAddress>();
+  readonly clusterAddresses = new AddressHolders(this.changedClusterAddresses);
+  /** External IPs and load balancer addresses. */
+  private readonly addressesFromOutside = new AddressHolders();
   readonly hairpinAddresses = new AddressCounts();
   readonly ownEndpoints = new AddressCounts();
   /** The API server's endpoints: by frontend key, and by address alone. */
@@ -183,9 +188,12 @@ export class ForwardingTable implements FamilyTable {
     const addresses = new Set([...this.nodePlan.nodePortAddresses, ...plan.nodePortAddresses]);
     const isSame = this.nodePlan.nodePortAddresses.join() === plan.nodePortAddresses.join();
     const [before, after] = [this.nodePlan.ownAddresses, plan.ownAddresses];
+    const { sharesClusterIPs } = this.nodePlan;
     this.nodePlan = plan;
     this.nodeChanged = true;
     if (before?.join() !== after?.join()) this.decideExternalIPs(this.apiServers);
+    if (sharesClusterIPs !== plan.sharesClusterIPs)
+      for (const address of this.clusterAddresses) this.decideFromOutside(address);
     const nodePorts = isSame ? [] : [...this.held.values()].filter(({ frontend }) => frontend.kind === 'NodePort');
     for (const { frontend } of nodePorts) this.decideAgain(frontend, [...addresses]);
     this.noteTouched();
@@ -207,8 +215,8 @@ export class ForwardingTable implements FamilyTable {
       this.apiServers = apiServersOf(plan);
       this.decideExternalIPs(new Map([...before, ...this.apiServers]));
     }
+    this.replaceAddresses(service, previous, plan);
     this.noteTouched();
-    this.clusterAddresses.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinAddresses.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
     this.ownEndpoints.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
     this.countWithoutLocal(previous, plan);
@@ -225,17 +233,35 @@ export class ForwardingTable implements FamilyTable {
     const change: TableChange = {
       frontends: this.changedFrontends,
       attempts: this.strandedAttempts,
-      clusterAddresses: this.clusterAddresses.takeChanged(),
+      clusterAddresses: new Set(this.changedClusterAddresses),
       hairpinAddresses: this.hairpinAddresses.takeChanged(),
       ownEndpoints: this.ownEndpoints.takeChanged(),
       healthChecks: this.healthChecksChanged,
       node: this.nodeChanged,
     };
+    this.changedClusterAddresses.clear();
     this.changedFrontends = new Set();
     this.strandedAttempts = new Set();
     this.healthChecksChanged = false;
     this.nodeChanged = false;
     return change;
+  }
+
+  private replaceAddresses(service: ObjectKey, previous: ServicePlan | undefined, plan: ServicePlan | null): void {
+    const isFromOutside = ({ kind }: FrontendPlan): boolean => kind === 'ExternalIP' || kind === 'LoadBalancer';
+    const former = addressesOf(previous, isFromOutside);
+    this.addressesFromOutside.replace(service, former, plan, addressesOf(plan, isFromOutside));
+    const before = addressesOf(previous, isClusterIP);
+    const after = addressesOf(plan, isClusterIP);
+    this.clusterAddresses.replace(service, before, plan, after);
+    if (before.join() === after.join()) return;
+    for (const address of new Set([...before, ...after])) this.decideFromOutside(address);
+  }
+
+  /** An address became a cluster IP, or is none any more: claims on it from outside are decided anew. */
+  private decideFromOutside(address: IPAddress): void {
+    for (const { frontends } of this.addressesFromOutside.of(address))
+      for (const frontend of frontends) if (frontend.address === address) this.decideOn(frontend.key);
   }
 
   private countWithoutLocal(previous: ServicePlan | undefined, next: ServicePlan | null): void {
@@ -329,19 +355,28 @@ export class ForwardingTable implements FamilyTable {
   }
 
   /**
-   * The claim of another Service that an external IP yields to: of the API server, or of a node port on an address of this
-   * node. The API gave the port to that Service alone. Where the mode makes the Services' addresses the node's, the node
-   * reaches no port any more of a host whose address is an external IP.
+   * The claim of another Service that an address from outside yields to, with all ports: the address is its cluster IP. An
+   * external IP yields to the API server, too, and to a node port on an address of this node. The API gave the port to that
+   * Service alone. Where the mode makes the Services' addresses the node's, the node reaches no port any more of a host
+   * whose address is an external IP.
    */
   private ahead({ frontend, plan }: Claim): Claim | null {
     const { kind, key, address, port, protocol } = frontend;
-    if (kind !== 'ExternalIP' || address === null) return null;
-    const { ownAddresses, nodePortAddresses } = this.nodePlan;
+    if (kind === 'ClusterIP' || address === null) return null;
+    const { ownAddresses, nodePortAddresses, sharesClusterIPs } = this.nodePlan;
+    const holder = sharesClusterIPs ? null : this.clusterIPOfOther(address, plan.service);
+    if (holder !== null || kind !== 'ExternalIP') return holder;
     const isWhole = ownAddresses?.includes(address) === false;
     const other =
       this.apiServers.get(isWhole ? address : key) ??
       (nodePortAddresses.includes(address) ? this.held.get(frontendKey(null, port, protocol)) : undefined);
     return other === undefined || other.plan.service === plan.service ? null : other;
+  }
+
+  private clusterIPOfOther(address: IPAddress, service: ObjectKey): Claim | null {
+    const plan = this.clusterAddresses.ofOther(address, service);
+    const frontend = plan?.frontends.find((each) => isClusterIP(each) && each.address === address);
+    return plan === undefined || frontend === undefined ? null : { plan, frontend };
   }
 
   private winnerOver(loser: Claim): Claim | null {
@@ -406,7 +441,8 @@ export function compareAge(one: Aged, other: Aged): { readonly order: number; re
 }
 
 function conflictOf(winner: Claim, loser: Claim): Conflict {
-  const isEndpoint = winner.frontend.key !== loser.frontend.key && winner.frontend.kind !== 'NodePort';
+  const isSame = winner.frontend.key === loser.frontend.key || winner.frontend.kind === 'NodePort';
+  const other = winner.frontend.address === loser.frontend.address ? 'cluster-ip' : 'endpoint';
   return {
     // The winner's may be a node port, or have it as an endpoint.
     frontend: loser.frontend.key,
@@ -415,7 +451,7 @@ function conflictOf(winner: Claim, loser: Claim): Conflict {
     loser: loser.frontend.servicePort,
     winnerKind: winner.frontend.kind,
     loserKind: loser.frontend.kind,
-    reason: isEndpoint ? 'endpoint' : compare(winner, loser).reason,
+    reason: isSame ? compare(winner, loser).reason : other,
   };
 }
 
@@ -436,11 +472,17 @@ export function countEndpoints(plan: ServicePlan | null | undefined): number {
   return sum + most;
 }
 
-function clusterAddresses(plan: ServicePlan | null | undefined): readonly IPAddress[] {
+function isClusterIP({ kind }: FrontendPlan): boolean {
+  return kind === 'ClusterIP';
+}
+
+function addressesOf(
+  plan: ServicePlan | null | undefined,
+  isWanted: (frontend: FrontendPlan) => boolean,
+): readonly IPAddress[] {
   const addresses = new Set<IPAddress>();
-  for (const frontend of plan?.frontends ?? []) {
-    if (frontend.kind === 'ClusterIP' && frontend.address !== null) addresses.add(frontend.address);
-  }
+  for (const frontend of plan?.frontends ?? [])
+    if (frontend.address !== null && isWanted(frontend)) addresses.add(frontend.address);
   return [...addresses];
 }
 

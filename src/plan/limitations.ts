@@ -1,6 +1,8 @@
 import type { Family } from '../base/ip.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { InternalAddress } from './cluster-ranges.js';
 import type { FrontendLimit } from './frontend-limit.js';
+import { KIND_NAMES } from './text.js';
 import type { FrontendPlan } from './types.js';
 
 export const RANGES_WITHOUT_EFFECT = 'loadBalancerSourceRanges have no effect: this platform admits every source';
@@ -50,4 +52,12 @@ export function printNoRange(family: Family): string {
 /** For people: what of a Service is beyond the limits. */
 export function printLeftOut({ asked, kept }: Pick<FrontendLimit, 'asked' | 'kept'>): string {
   return `${asked - kept} of ${asked} frontends (ports × addresses) are left out: over the limits of one Service`;
+}
+
+/** For people: addresses of a Service within the cluster's own ranges. */
+export function printInternal([first, ...others]: readonly InternalAddress[]): string {
+  if (first === undefined) return '';
+  const { kind, address, of, range } = first;
+  const more = others.length === 0 ? '' : ` (one of ${others.length + 1} such addresses)`;
+  return `${KIND_NAMES[kind]} ${address} is not served: it is within the range of ${of} ${range}${more}`;
 }

@@ -39,6 +39,7 @@ export function planNode(
     ownAddresses: settings.traits.guardsServiceAddresses ? own : null,
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     clientPrefix: family === 'IPv4' ? IPV4_BITS : settings.affinityIPv6Prefix,
+    sharesClusterIPs: settings.externalIPsInClusterRanges === true,
     serviceCIDRs: [...cidrs].sort(),
     retryTimes: settings.retryTimes,
     address: settings.traits.balancesOnly ? nodeFacts(settings, node).addresses[family] : null,

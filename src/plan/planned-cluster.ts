@@ -1,7 +1,7 @@
 import { FAMILIES, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../base/service-limits.js';
 import { PrefixIndex } from '../base/prefix-index.js';
-import type { ObjectKey } from '../state/rows.js';
+import type { NodeRow, ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { ANY_NODE, type Cluster } from './claim-problems.js';
 import type { ForwardingTable } from './forwarding-table.js';
@@ -14,6 +14,9 @@ export class PlannedCluster implements Cluster {
   private readonly nodes = new Holders<IPAddress>();
   private readonly checks = new Holders<number>();
   private ranges: PrefixIndex<IPPrefix>;
+  private readonly podCIDRs = new Map<string, readonly IPPrefix[]>();
+  /** Null: Nodes have changed. */
+  private podRanges: PrefixIndex<IPPrefix> | null = null;
 
   /** @param otherRanges of Services, beside those of ServiceCIDRs. */
   constructor(
@@ -40,9 +43,14 @@ export class PlannedCluster implements Cluster {
     return this.ranges.holding(address);
   }
 
+  podRangeOf(address: IPAddress): IPPrefix | undefined {
+    this.podRanges ??= rangeIndex([...new Set([...this.podCIDRs.values()].flat())]);
+    return this.podRanges.holding(address);
+  }
+
   /** @returns why Services could not be planned, one for each. */
   update(snapshot: Snapshot, changes: StateChanges): readonly Error[] {
-    for (const name of changes.nodes) this.nodes.set(name, snapshot.node(name)?.addresses ?? []);
+    for (const name of changes.nodes) this.updateNode(name, snapshot.node(name));
     if (changes.serviceCIDRs)
       this.ranges = rangeIndex([...this.otherRanges, ...snapshot.serviceCIDRs().flatMap(({ cidrs }) => cidrs)]);
     const failures = this.planner.update(snapshot, changes);
@@ -52,6 +60,15 @@ export class PlannedCluster implements Cluster {
         this.plansOf(key).flatMap(({ healthCheck }) => healthCheck?.port ?? []),
       );
     return failures;
+  }
+
+  private updateNode(name: string, node: NodeRow | undefined): void {
+    this.nodes.set(name, node?.addresses ?? []);
+    const podCIDRs = node?.podCIDRs ?? [];
+    if (podCIDRs.join() === (this.podCIDRs.get(name) ?? []).join()) return;
+    if (podCIDRs.length === 0) this.podCIDRs.delete(name);
+    else this.podCIDRs.set(name, podCIDRs);
+    this.podRanges = null;
   }
 
   private plansOf(key: ObjectKey): readonly ServicePlan[] {

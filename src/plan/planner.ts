@@ -4,7 +4,7 @@ import { FAMILIES, type Family } from '../base/ip.js';
 import { objectKey, type EndpointSliceRow, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { slotDemand, slotEntries } from './balance.js';
-import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
+import { nodeFacts, sameFacts, sameRanges, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { frontendCount } from './frontend-count.js';
 import { AFFINITY_ENTRIES, endpointWeight, frontendWeight } from './frontend-limit.js';
@@ -105,7 +105,7 @@ export class Planner {
     const stale = this.planned !== revision;
     this.planned = null;
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
-    const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
+    const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName), snapshot.serviceCIDRs());
     const before = this.facts;
     this.facts = facts;
     const failures: Error[] = [];
@@ -123,7 +123,12 @@ export class Planner {
       }
       const changed = everything
         ? allServices(snapshot, table)
-        : new Set([...pending, ...changes.services[family], ...this.starts[family].due(this.now())]);
+        : new Set([
+            ...pending,
+            ...changes.services[family],
+            ...this.starts[family].due(this.now()),
+            ...(sameRanges(family, facts, before) ? [] : servicesFromOutside(snapshot)),
+          ]);
       queue.add(this.withSlots(family, snapshot, changed));
       const room = everything || isWhole ? Infinity : most;
       const taken = queue.take(room, (key) => this.size(family, snapshot, key));
@@ -270,4 +275,11 @@ function allServices(snapshot: Snapshot, table: ForwardingTable): ReadonlySet<Ob
   const keys = new Set(table.services());
   for (const { namespace, name } of snapshot.services()) keys.add(objectKey(namespace, name));
   return keys;
+}
+
+/** Services that ask for external IPs or load balancer addresses. */
+function servicesFromOutside(snapshot: Snapshot): readonly ObjectKey[] {
+  return [...snapshot.services()]
+    .filter(({ externalIPs, loadBalancerIngress }) => externalIPs.length + loadBalancerIngress.length > 0)
+    .map(({ namespace, name }) => objectKey(namespace, name));
 }

@@ -18,11 +18,12 @@ import { frontendKey, servicePortName } from './frontend-key.js';
 import { FrontendLimit, frontendWeight, type KeptOfPort } from './frontend-limit.js';
 import type { Selection } from './selection-rules.js';
 import { selectEndpoints, type Select } from './selection.js';
+import { internalAddress, type InternalAddress } from './cluster-ranges.js';
 import { retrySeconds } from './retry.js';
 import { admittedSources } from './source-ranges.js';
 import { makeTable, type Tables } from './slot-tables.js';
 import type { Warming } from './slow-start.js';
-import { printLeftOut, printNoRange, limitationsOf } from './limitations.js';
+import { printInternal, printLeftOut, printNoRange, limitationsOf } from './limitations.js';
 import type {
   ClientKeys,
   FrontendKey,
@@ -191,6 +192,8 @@ class ServicePlanner {
   private readonly externalIPs: readonly IPAddress[];
   private readonly loadBalancerAddresses: readonly IPAddress[];
   private readonly loadBalancerSources: readonly IPPrefix[] | null;
+  /** Addresses that are left out: they are the cluster's own. */
+  private readonly internal: InternalAddress[] = [];
   private readonly limit: FrontendLimit;
   /** The rooms for clients that its ports share, in turn; null: they do not share. */
   private readonly clientRooms: readonly FrontendKey[] | null;
@@ -211,10 +214,14 @@ class ServicePlanner {
     const taken = new Set<IPAddress>([clusterIP]);
     const isNew = (address: IPAddress): boolean =>
       familyOf(address) === family && taken.size !== taken.add(address).size;
-    this.loadBalancerAddresses = service.loadBalancerIngress
-      .filter(({ ipMode, address }) => ipMode === 'VIP' && isNew(address))
-      .map(({ address }) => address);
-    this.externalIPs = settings.allowExternalIPs ? service.externalIPs.filter(isNew) : [];
+    const admitted = (kind: InternalAddress['kind'], addresses: readonly IPAddress[]): readonly IPAddress[] =>
+      addresses.filter((address) => isNew(address) && this.isFromOutside(kind, address));
+    const ingress = service.loadBalancerIngress.filter(({ ipMode }) => ipMode === 'VIP');
+    this.loadBalancerAddresses = admitted(
+      'LoadBalancer',
+      ingress.map(({ address }) => address),
+    );
+    this.externalIPs = settings.allowExternalIPs ? admitted('ExternalIP', service.externalIPs) : [];
     const ranges = service.loadBalancerSourceRanges;
     this.loadBalancerSources = admittedSources(family, ranges, this.loadBalancerAddresses, node);
     this.limit = new FrontendLimit(
@@ -243,7 +250,7 @@ class ServicePlanner {
 
   /** Requests of the Service that are not met, independent of the port. */
   ofAllPorts(): ServiceLimitation[] {
-    return [...this.leftOut(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
+    return [...this.leftOut(), ...this.refused(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
   }
 
   /** The frontends beyond the limits. */
@@ -251,6 +258,19 @@ class ServicePlanner {
     const { asked, kept } = this.limit;
     if (kept === asked) return [];
     return [{ family: this.family, cause: 'limit', servicePort: this.key, text: printLeftOut(this.limit) }];
+  }
+
+  /** Addresses that are the cluster's own. */
+  private refused(): readonly ServiceLimitation[] {
+    const { family, internal, key: servicePort } = this;
+    return internal.length === 0 ? [] : [{ family, cause: 'address', servicePort, text: printInternal(internal) }];
+  }
+
+  private isFromOutside(kind: InternalAddress['kind'], address: IPAddress): boolean {
+    const { ranges } = this.node;
+    const internal = ranges === null ? null : internalAddress(kind, address, ranges[this.family]);
+    if (internal !== null) this.internal.push(internal);
+    return internal === null;
   }
 
   /** That source ranges are given, and none of this family (behaviour SV-06). */

@@ -171,6 +171,7 @@ export function printLimitation({ family, cause, servicePort, text }: ServiceLim
     limit: 'over a limit',
     'source-ranges': 'open to every client',
     annotation: 'not readable',
+    address: 'not from outside',
     mode: 'not in this mode',
     slots: 'over a limit',
   }[cause];
@@ -189,6 +190,7 @@ export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict
     age: 'the older Service',
     key: 'as old as the other and first by name',
     endpoint: 'an endpoint of which has this address',
+    'cluster-ip': 'whose cluster IP this address is',
   }[reason];
   return `belongs to ${winner}, ${why}`;
 }

@@ -136,12 +136,12 @@ export interface ServicePlan {
 
 /**
  * A request of a Service that is not met. The platform cannot do it, it is over the limits of one Service, its source ranges
- * are of the other family alone, an annotation cannot be read, or the mode does not share connections as asked or has no
+ * are of the other family alone, an annotation cannot be read, an address is the cluster's own, or the mode does not share connections as asked or has no
  * slots left for it.
  */
 export interface ServiceLimitation {
   readonly family: Family;
-  readonly cause: 'platform' | 'limit' | 'source-ranges' | 'annotation' | 'mode' | 'slots';
+  readonly cause: 'platform' | 'limit' | 'source-ranges' | 'annotation' | 'address' | 'mode' | 'slots';
   /** `namespace/name:port`; without the port where it is the Service's as a whole. */
   readonly servicePort: string;
   /** For people. */
@@ -172,6 +172,8 @@ export interface NodePlan {
   readonly ownAddresses: readonly IPAddress[] | null;
   /** Bits of an address by which session affinity takes clients for the same one. */
   readonly clientPrefix: number;
+  /** Whether an address may be one Service's cluster IP and another's external IP, with other ports. */
+  readonly sharesClusterIPs: boolean;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
   /** The times of frontends that have no value of their own. */
@@ -191,9 +193,9 @@ export interface Conflict {
   readonly loserKind: FrontendKind;
   /**
    * The reason of the decision: the kind, the age of the Services, or, with both the same, the key. Or the address is an
-   * endpoint's, of the API server.
+   * endpoint's, of the API server, or the winner's cluster IP, whatever its ports are.
    */
-  readonly reason: 'kind' | 'age' | 'key' | 'endpoint';
+  readonly reason: 'kind' | 'age' | 'key' | 'endpoint' | 'cluster-ip';
 }
 
 /** Two Services that claim the same frontends, of which one gets none. */

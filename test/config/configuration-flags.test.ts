@@ -264,6 +264,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'session-affinity-ipv6-prefix': '128',
     balance: 'random',
     'balance-slots-max': '262144',
+    'external-ips-in-cluster-ranges': 'false',
     'reset-removed-endpoints': 'true',
     'service-telemetry': 'false',
     'service-telemetry-endpoints': 'false',

@@ -25,6 +25,7 @@ const DEFAULTS = {
   retryTimes: { tcp: 1, dns: 4 },
   affinityIPv6Prefix: 128,
   resetRemovedEndpoints: false,
+  externalIPsInClusterRanges: false,
   profiling: false,
   flagz: true,
   statusz: true,

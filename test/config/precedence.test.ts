@@ -59,6 +59,7 @@ t.test('CL-40: a flag that --config replaces is reported, and no other', (t) => 
     'session-affinity-ipv6-prefix',
     'balance',
     'balance-slots-max',
+    'external-ips-in-cluster-ranges',
     'reset-removed-endpoints',
     'service-telemetry',
     'service-telemetry-endpoints',

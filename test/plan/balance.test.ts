@@ -11,7 +11,7 @@ import { Store } from '../../src/state/store.js';
 import { planSettings, PLAIN_TRAITS } from '../support/plan-settings.js';
 import { service, slice, type ServiceText } from '../support/rows.js';
 
-const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null } };
+const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null }, ranges: null };
 const HASHED = { by: 'address', unreadable: [] } as const;
 
 function pods(count: number, weight?: number, name = 'a'): EndpointSliceRow {

@@ -291,6 +291,14 @@ t.test('explain names addresses that are not served, with the reason', (t) => {
   t.end();
 });
 
+t.test("explain says that an external IP is within the cluster's own ranges", (t) => {
+  const scene = new Scene([...balanced({ externalIPs: ['10.96.9.9'] }), serviceCIDR('kubernetes', ['10.96.0.0/16'])]);
+  t.same(scene.say('external', '10.96.9.9:80', 'note'), [
+    'default/web: external IP 10.96.9.9 is not served: it is within the range of Services 10.96.0.0/16',
+  ]);
+  t.end();
+});
+
 t.test('explain names conflicts, affinity, unsynced sources and deleted Services', (t) => {
   const older: ServiceRow = service('older', {
     clusterIPs: ['10.96.0.11'],

@@ -11,7 +11,7 @@ import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
 import { address, port, service, slice, type ServiceText } from '../support/rows.js';
 
-const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null } };
+const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null }, ranges: null };
 
 function plan(text: ServiceText, limits: ServiceLimits, endpoints = 0): ServicePlan {
   const slices = Array.from({ length: endpoints }, (_, index) =>

@@ -186,7 +186,7 @@ t.test('service CIDRs and pod CIDRs change only the node plan', (t) => {
   const pipeline = new Pipeline({ localDetection: { type: 'NodeCIDR' } }).upsert(ME, ...numbered(20)).plan();
   pipeline.changes();
   pipeline.upsert(serviceCIDR('default', ['10.96.0.0/12'])).plan();
-  t.same(pipeline.planned, NOTHING);
+  t.same(pipeline.planned, NOTHING, 'of Services without addresses from outside');
   let [four, six] = pipeline.changes();
   t.same([four?.node, four?.frontends.size, six], [true, 0, null], 'of its own family');
   t.ok(pipeline.lines().includes('IPv4 node service-cidr 10.96.0.0/12'));
@@ -196,6 +196,21 @@ t.test('service CIDRs and pod CIDRs change only the node plan', (t) => {
   t.same([four, six?.node], [null, true]);
   pipeline.remove({ kind: 'ServiceCIDR', namespace: '', name: 'default' }).plan();
   t.notOk(pipeline.lines().some((line) => line.includes('service-cidr')));
+  t.end();
+});
+
+t.test('a changed ServiceCIDR plans Services with addresses from outside anew', (t) => {
+  const outside = service('outside', { clusterIPs: ['10.96.1.1'], externalIPs: ['10.97.0.1', '198.51.100.1'] });
+  const localDetection = { type: 'BridgeInterface', name: 'cbr0' } as const;
+  const pipeline = new Pipeline({ localDetection }).upsert(ME, outside, ...numbered(3)).plan();
+  const served = (): unknown => pipeline.lines().filter((line) => line.includes(' ExternalIP')).length;
+  t.equal(served(), 2);
+  pipeline.changes();
+  pipeline.upsert(serviceCIDR('default', ['10.96.0.0/12'])).plan();
+  t.same(pipeline.planned.IPv4, ['default/outside']);
+  t.equal(served(), 1);
+  pipeline.remove({ kind: 'ServiceCIDR', namespace: '', name: 'default' }).plan();
+  t.equal(served(), 2);
   t.end();
 });
 

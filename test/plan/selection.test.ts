@@ -13,7 +13,7 @@ import { categorizeEndpoints, endpointsOfPort, type OracleInput } from './select
 const BOTH: PolicyUse = { cluster: true, local: true, onePort: false };
 
 function facts(zone: string | null = null): NodeFacts {
-  return { name: 'me', zone, addresses: { IPv4: null, IPv6: null } };
+  return { name: 'me', zone, addresses: { IPv4: null, IPv6: null }, ranges: null };
 }
 
 function printed(selection: Selection): Readonly<Record<string, unknown>> {

@@ -5,7 +5,16 @@ import { planService } from '../../src/plan/service-plan.js';
 import type { FrontendPlan, ServicePlan } from '../../src/plan/types.js';
 import type { EndpointSliceRow, ServiceRow } from '../../src/state/rows.js';
 import { planSettings } from '../support/plan-settings.js';
-import { address, node, service, slice, type EndpointText, type ServiceText } from '../support/rows.js';
+import {
+  address,
+  node,
+  prefix,
+  service,
+  serviceCIDR,
+  slice,
+  type EndpointText,
+  type ServiceText,
+} from '../support/rows.js';
 
 const NODE = node('me', ['192.168.0.2', '2001:db8::2']);
 const HERE: EndpointText = { address: '10.0.0.1', node: 'me' };
@@ -103,6 +112,56 @@ t.test('SV-04, SV-05: external IPs and load balancer addresses are planned', (t)
   t.same([nodePort.address, nodePort.port, nodePort.protocol], [null, 30000, 'TCP']);
   t.end();
 });
+
+t.test(
+  "external IPs within the cluster's own ranges are left out and reported, load balancers' in the pods' may stay",
+  (t) => {
+    const IN_SERVICES = '10.96.9.9';
+    const IN_PODS = '10.244.9.9';
+    const OUTSIDE = '203.0.113.9';
+    const settings = planSettings({ localDetection: { type: 'ClusterCIDR', prefixes: [prefix('10.244.0.0/16')] } });
+    const cidrs = [serviceCIDR('kubernetes', ['10.96.0.0/16', 'fd00:10:96::/112'])];
+    const row = service('svc', {
+      type: 'LoadBalancer',
+      clusterIPs: ['10.96.0.10'],
+      externalIPs: [IN_PODS, IN_SERVICES, '10.96.0.10', OUTSIDE, 'fd00:10:96::9'],
+      loadBalancer: ['10.96.8.8', '10.244.8.8'],
+    });
+    const planned = (more: Partial<PlanSettings> = {}, me = NODE, of = cidrs): ServicePlan | null => {
+      const all = { ...settings, ...more };
+      return planService('IPv4', row, [], nodeFacts(all, me, of), all);
+    };
+    const keysOf = (found: ServicePlan | null): unknown =>
+      found?.frontends.map(({ kind, address: at }) => `${kind} ${at}`);
+    const refused = planned();
+    const served = ['ClusterIP 10.96.0.10', 'LoadBalancer 10.244.8.8', `ExternalIP ${OUTSIDE}`];
+    t.same(keysOf(refused), served);
+    t.same(refused?.limitations, [
+      {
+        family: 'IPv4',
+        cause: 'address',
+        servicePort: 'default/svc',
+        text: 'load balancer address 10.96.8.8 is not served: it is within the range of Services 10.96.0.0/16 (one of 3 such addresses)',
+      },
+    ]);
+    const all = ['ClusterIP', 'LoadBalancer', 'LoadBalancer', 'ExternalIP', 'ExternalIP', 'ExternalIP'];
+    const allowed = planned({ externalIPsInClusterRanges: true });
+    t.same(
+      allowed?.frontends.map(({ kind }) => kind),
+      all,
+    );
+    t.same(allowed?.limitations, []);
+    const here = node('me', [IN_PODS]);
+    t.same(keysOf(planned({}, here)), [...served.slice(0, 2), `ExternalIP ${IN_PODS}`, served[2]], "the node's own");
+    const whole = { localDetection: { type: 'ClusterCIDR', prefixes: [prefix('0.0.0.0/0')] } } as const;
+    t.equal(planned(whole, NODE, [])?.frontends.length, all.length, 'a range of everything says nothing of pods');
+    const ofNode = { localDetection: { type: 'NodeCIDR' } } as const;
+    t.equal(planned(ofNode, NODE, [])?.frontends.length, all.length, 'ranges that are not known');
+    const withPods = { ...NODE, podCIDRs: [prefix('10.244.9.0/24')] };
+    t.equal(planned(ofNode, withPods, [])?.frontends.length, all.length - 1, "the node's pods");
+    t.end();
+  },
+);
 
 t.test('SV-07: health check node ports are planned', (t) => {
   const local: ServiceText = { loadBalancer: ['2.2.2.2'], externalTrafficPolicy: 'Local', healthCheckNodePort: 31000 };

@@ -182,6 +182,7 @@ const RULES: Readonly<Record<Exclude<ClaimProblem['rule'], 'frontends'>, Service
   port: 'ports',
   'node-address': 'nodeAddresses',
   'service-range': 'serviceRanges',
+  'pod-range': 'podRanges',
   'source-ranges': 'sourceRanges',
 };
 

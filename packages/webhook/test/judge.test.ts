@@ -37,11 +37,12 @@ function cluster(...more: readonly ApiObject[]): ObservedCluster {
       healthCheckNodePort: 32100,
       ports: [{ port: 80, nodePort: 32101 }],
     }),
+    other('elsewhere', { clusterIP: '172.30.0.9' }),
     ...more,
   ];
   for (const service of services) made.put('Service', service);
   const status = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] };
-  made.put('Node', nodeObject('node-1', { status }));
+  made.put('Node', nodeObject('node-1', { spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24'] }, status }));
   made.put('ServiceCIDR', serviceCIDRObject('kubernetes', ['10.96.0.0/16']));
   for (const kind of OBSERVED_KINDS) made.listed(kind);
   return made;
@@ -96,6 +97,16 @@ const REFUSED: readonly (readonly [name: string, object: ApiObject, refusal: str
     'an address of a range by flag',
     external('10.98.9.9'),
     'spec.externalIPs: 10.98.9.9 is within the range of Services 10.98.0.0/16',
+  ],
+  [
+    'a cluster IP outside of known ranges, with a port that its Service does not use',
+    { spec: { externalIPs: ['172.30.0.9'], ports: [{ port: 8080 }] } },
+    'spec.externalIPs: 172.30.0.9 is the cluster IP of other/elsewhere',
+  ],
+  [
+    "an address of a Node's pods",
+    external('10.244.1.9'),
+    'spec.externalIPs: 10.244.1.9 is within the range of pods 10.244.1.0/24',
   ],
   ['loopback', external('127.0.0.1'), 'spec.externalIPs[0]: "127.0.0.1": is a loopback address and left out'],
   ['link-local', external('fe80::1'), 'spec.externalIPs[0]: "fe80::1": is a link-local address and left out'],

@@ -42,6 +42,7 @@ export const SERVICE_RULES = [
   'ports',
   'nodeAddresses',
   'serviceRanges',
+  'podRanges',
   'sourceRanges',
   'unusable',
   'externalIPs',

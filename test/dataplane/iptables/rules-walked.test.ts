@@ -24,7 +24,7 @@ function toVictim(rig: Rig, address = VICTIM): number {
 function other(addresses: readonly string[], ports = 1): readonly Row[] {
   const all = Array.from({ length: ports }, (_, index) => ({ name: `p${index}`, port: PORT + index }));
   return [
-    service('other', { clusterIPs: ['10.96.200.1'], externalIPs: addresses, ports: all }),
+    service('other', { clusterIPs: ['10.96.200.1'], loadBalancer: addresses, ports: all }),
     slice('other', [{ address: '10.0.0.1' }], { ports: all }),
   ];
 }

@@ -24,6 +24,7 @@ const NODE: NodePlan = {
   clientPrefix: 32,
   retryTimes: NO_RETRIES,
   address: null,
+  sharesClusterIPs: false,
   serviceCIDRs: [],
 };
 

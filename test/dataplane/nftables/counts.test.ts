@@ -5,7 +5,7 @@ import { diffFrontend, NO_ELEMENTS, type FrontendElements } from '../../../src/d
 import { packRange } from '../../../src/dataplane/nftables/keys.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../../src/plan/frontend-key.js';
-import type { FamilyTable } from '../../../src/plan/types.js';
+import type { AddressSet, FamilyTable } from '../../../src/plan/types.js';
 import type { Row } from '../../../src/state/rows.js';
 import { usually } from '../../support/extent.js';
 import { cpuTime } from '../../support/cpu-time.js';
@@ -45,7 +45,7 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
     return result;
   };
   const { clusterAddresses, hairpinAddresses } = table;
-  const set = (of: typeof clusterAddresses): FamilyTable['clusterAddresses'] => ({
+  const set = (of: Pick<AddressSet, 'has'>): AddressSet => ({
     has: (address) => count(of.has(address)),
     [Symbol.iterator]: () => {
       throw new Error('every address was asked for');

@@ -72,5 +72,6 @@ const RULES: Readonly<Record<ClaimProblem['rule'], string>> = {
   port: 'port-clash',
   'node-address': 'taken-address',
   'service-range': 'taken-address',
+  'pod-range': 'taken-address',
   'source-ranges': 'source-ranges',
 };
