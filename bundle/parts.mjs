@@ -16,15 +16,22 @@ const YAML = 'node_modules/js-yaml/dist/js-yaml.mjs';
  */
 const PARTS = {
   yaml: { entries: [YAML], uses: [] },
-  xtables: { entries: modulesIn('src/dataplane/xtables'), uses: [] },
-  'nftables-table': {
-    entries: ['src/dataplane/nftables/listing.ts', 'src/dataplane/nftables/shared-table.ts'],
+  // What modes have in common, and no process needs without one.
+  reconciler: {
+    entries: ['differences', 'generation', 'ledger', 'limitations', 'offending', 'reconciler', 'table-view'].map(
+      (name) => `src/dataplane/${name}.ts`,
+    ),
     uses: [],
   },
-  nftables: { entries: ['src/dataplane/nftables/open.ts'], uses: ['nftables-table'] },
-  iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables'] },
-  ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables'] },
-  kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
+  xtables: { entries: modulesIn('src/dataplane/xtables'), uses: ['reconciler'] },
+  'nftables-table': {
+    entries: ['src/dataplane/nftables/listing.ts', 'src/dataplane/nftables/shared-table.ts'],
+    uses: ['reconciler'],
+  },
+  nftables: { entries: ['src/dataplane/nftables/open.ts'], uses: ['nftables-table', 'reconciler'] },
+  iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables', 'reconciler'] },
+  ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables', 'reconciler'] },
+  kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: ['reconciler'] },
   // What the kernel refuses: few nodes have such faults.
   'node-faults': {
     entries: ['src/control/quarantine-reports.ts', 'src/dataplane/node-faults.ts', 'src/dataplane/nftables/faults.ts'],

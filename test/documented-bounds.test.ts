@@ -1,5 +1,5 @@
 // The bounds that SECURITY.md and docs/admission.md name are those of the code.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { MAX_OBJECTS } from '../packages/nodes/src/differences.js';
 import { NODE_MS } from '../packages/nodes/src/look.js';
@@ -18,13 +18,16 @@ import {
   MAX_PENDING_BYTES,
   MAX_WAITING_BYTES,
 } from '../packages/webhook/src/pages.js';
+import { DEFAULT_BALANCE } from '../src/base/balance.js';
 import { MAX_MESSAGE_BYTES } from '../src/base/outside-text.js';
 import { DEFAULT_SERVICE_LIMITS } from '../src/base/service-limits.js';
 import { DEFAULT_EVENT_RATES } from '../src/config/event-rates.js';
 import { LINES } from '../src/control/conflict-reports.js';
+import { CHALLENGES } from '../src/control/ending-connections.js';
 import { SLICE_MS } from '../src/control/planning.js';
 import { MOST_ENTRIES } from '../src/control/sync-cycle.js';
 import { declaredText, RECENT_SECONDS } from '../src/dataplane/nftables/schema.js';
+import { MOST_DEPARTURES, NAMESPACE_DEPARTURES } from '../src/plan/known-departures.js';
 import { AFFINITY_ENTRIES } from '../src/plan/frontend-limit.js';
 import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
 import { ALL_CLIENTS_BURST_MS, ALL_CLIENTS_MS, CLIENT_BURST_MS, CLIENT_MS } from '../src/serve/client-shares.js';
@@ -34,8 +37,10 @@ import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socke
 import { MAX_FRAME_BYTES } from '../src/sources/kubernetes/codec/frames.js';
 import { QUEUED } from '../src/sources/kubernetes/events/event-sender.js';
 import { MAX_BODY_BYTES as MAX_MANIFEST_BYTES } from '../src/sources/manifests/http-get.js';
+import { boundsOf, numberOf, ROWS, WITHOUT_ROW } from './support/bounds.js';
 import { MOST_WALKED } from './support/rules-walked.js';
 
+const KIB = 1 << 10;
 const MIB = 1 << 20;
 const { frontends, entries } = DEFAULT_SERVICE_LIMITS;
 const EVENTS = [DEFAULT_EVENT_RATES.burst, DEFAULT_EVENT_RATES.qps];
@@ -43,6 +48,12 @@ const EVENTS = [DEFAULT_EVENT_RATES.burst, DEFAULT_EVENT_RATES.qps];
 const AFFINITY = declaredText('clients-', '{ size 65535') === '{' ? 65_535 : NaN;
 /** The kernel's default (xt_recent.c), which no code of ours has. */
 const IP_LIST_TOT = 100;
+
+/** A bound that is not exported: `file NAME`. */
+function of(bound: string): number {
+  const [file = '', name = ''] = bound.split(' ');
+  return numberOf(boundsOf(file).get(name) ?? '');
+}
 
 /** The numbers of each row of a table, by its first cell. */
 type Bounds = Readonly<Record<string, readonly number[]>>;
@@ -69,7 +80,43 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'first packets to Services with affinity, mode nftables': [AFFINITY, RECENT_SECONDS],
     'clients with affinity, mode iptables': [IP_LIST_TOT],
     'clients with affinity, mode ipvs': [],
+    'slots of all Services in one IP family, mode nftables': [DEFAULT_BALANCE.slots],
+    'slots of one table, mode nftables': [of('src/plan/types.ts MOST_SLOTS')],
+    'endpoints that a table of slots shares, mode nftables': [of('src/plan/slot-table.ts MOST_TABLE_ENDPOINTS')],
+    'zones that an annotation names': [of('src/sources/translate/balance.ts MOST_ZONES')],
+    'removed endpoints that are remembered, in one IP family': [MOST_DEPARTURES, NAMESPACE_DEPARTURES],
+    'draining endpoints that are remembered, in one IP family': [],
+    'clients of removed endpoints that are reset': [CHALLENGES.perSecond, CHALLENGES.burst],
+    'names and lists of objects that are kept once': [
+      numberOf(/DEFAULT_BYTES = (.*)/.exec(readFileSync('src/sources/translate/intern.ts', 'utf8'))?.[1] ?? '') / MIB,
+      of('src/sources/translate/intern.ts LONGEST_SHARED'),
+    ],
+    'frontends that went during a change of the mode': [of('src/control/stale-flows.ts MOST_GONE_EARLY')],
+    'refused frontends that are counted, mode ipvs': [of('src/dataplane/ipvs/refusal-counters.ts MOST_COUNTED')],
+    'endpoints with traffic that are counted between two readings': [of('src/cli/telemetry.ts MOST_WAYS')],
+    'changes whose time is measured while the kernel takes none': [
+      of('src/record/progress.ts MAX_CHANGES'),
+      of('src/record/progress.ts MAX_TRIGGERS'),
+    ],
+    'changes that are traced at a time': [of('src/observe/traces/changes.ts MAX_FOLLOWED')],
     'log lines of conflicts and limits': [LINES],
+    'lines of a log file that wait for the disk': [of('src/observe/rotated-file.ts MAX_WAITING') / MIB],
+    'spans that wait for the collector': [of('src/observe/traces/exporting.ts MAX_WAITING')],
+    'unanswered requests of one connection': [of('src/serve/connection-limit.ts MAX_UNANSWERED')],
+    'clients whose TLS handshakes are counted apart': [of('src/base/token-buckets.ts MAX_BUCKETS')],
+    'clients that were last answered with success': [of('packages/secured/src/handshakes.ts MAX_ADMITTED')],
+    'reviews of tokens and permissions at a time': [of('packages/secured/src/reviews.ts MAX_UNDER_WAY')],
+    'explanations at a time': [of('packages/page/src/server.ts MAX_EXPLAINING')],
+    'browsers that follow changes': [of('packages/page/src/live.ts MAX_CLIENTS')],
+    'connections of the page to proxies of other nodes': [of('packages/page/src/forward.ts MAX_SOCKETS')],
+    'a profile': [of('src/serve/profile-answer.ts MAX_SECONDS')],
+    'the text of a refusal of the API server': [
+      of('src/sources/kubernetes/watch/exchange.ts MAX_ERROR_BODY_BYTES') / KIB,
+    ],
+    'a manifest file': [of('src/sources/manifests/file-reading.ts MAX_FILE_BYTES') / MIB],
+    'a manifest in YAML': [of('src/sources/manifests/parse.ts MAX_YAML_CHARS') / MIB],
+    'broken objects of one manifest': [of('src/sources/manifests/parse.ts MAX_BROKEN')],
+    "a node's part of a bug report": [of('packages/nodes/src/bugreport.ts MOST_BYTES') / MIB],
     'text of others in a message': [MAX_MESSAGE_BYTES],
     'a frame or item of the API server': [MAX_FRAME_BYTES / MIB],
     'the answer of a manifest URL': [MAX_MANIFEST_BYTES / MIB],
@@ -116,3 +163,48 @@ for (const [page, expected] of Object.entries(PAGES))
     t.same(documented(page), expected);
     t.end();
   });
+
+/** Every bound of the code, as `file NAME`. */
+function allBounds(): readonly string[] {
+  const files = ['src', 'packages', 'native']
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`))
+    .filter((file) => /\.(?:ts|cc|h)$/.test(file) && !/\/(?:test|node_modules|dist)\//.test(file));
+  return files.sort().flatMap((file) => [...boundsOf(file).keys()].map((name) => `${file} ${name}`));
+}
+
+t.test('every bound of the code has a row, or a reason to have none', (t) => {
+  const all = allBounds();
+  t.ok(all.length > 150, 'they are found');
+  const rows = Object.entries(ROWS).flatMap(([page, bounds]) => {
+    const known = documented(page);
+    for (const [bound, row] of Object.entries(bounds)) t.ok(known[row], `${bound}: ${page} has "${row}"`);
+    return Object.keys(bounds);
+  });
+  const without = Object.values(WITHOUT_ROW).flat();
+  const named = new Set([...rows, ...without]);
+  t.equal(named.size, rows.length + without.length, 'each is named once');
+  const fileOf = (bound: string): string => bound.split(' ')[0] ?? '';
+  t.same(
+    all.filter((bound) => !named.has(bound) && !named.has(fileOf(bound))),
+    [],
+    'no bound is forgotten: test/support/bounds.ts and SECURITY.md',
+  );
+  const found = new Set([...all, ...all.map(fileOf)]);
+  t.same(
+    [...named].filter((bound) => !found.has(bound)),
+    [],
+    'none is named that is gone',
+  );
+  t.end();
+});
+
+t.test('bounds in SECURITY.md have the part of one tenant, the effect on others and the report', (t) => {
+  const [, section = ''] = readFileSync('SECURITY.md', 'utf8').split('\n## Bounds\n');
+  const lines = (section.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| '));
+  t.ok(lines.length > 40);
+  for (const line of lines) {
+    const cells = line.split('|').slice(1, -1);
+    t.equal(cells.filter((cell) => cell.trim() !== '').length, 5, line.slice(0, 60));
+  }
+  t.end();
+});

@@ -166,6 +166,7 @@ t.test('each source module is in exactly one bundle', (t) => {
     ['src/dataplane/nftables/listing.ts', 'nftables-table'],
     ['src/dataplane/iptables/driver.ts', 'iptables'],
     ['src/dataplane/xtables/chain-ledger.ts', 'xtables'],
+    ['src/dataplane/reconciler.ts', 'reconciler'],
     ['src/dataplane/ipvs/driver.ts', 'ipvs'],
     ['src/dataplane/kernelspace/driver.ts', 'kernelspace'],
     ['src/sources/manifests/parse.ts', 'manifests'],
@@ -202,15 +203,15 @@ t.test('each command reads only the bundles that it needs', (t) => {
     ],
     [
       ['render', ...objects, '--proxy-mode=nftables'],
-      ['help', 'commands', 'manifests', 'nftables', 'nftables-table'],
+      ['help', 'commands', 'manifests', 'nftables', 'nftables-table', 'reconciler'],
     ],
     [
       ['render', ...objects, '--proxy-mode=iptables'],
-      ['help', 'commands', 'manifests', 'iptables', 'xtables'],
+      ['help', 'commands', 'manifests', 'iptables', 'xtables', 'reconciler'],
     ],
     [
       ['render', ...objects, '--proxy-mode=ipvs'],
-      ['help', 'commands', 'manifests', 'ipvs', 'xtables'],
+      ['help', 'commands', 'manifests', 'ipvs', 'xtables', 'reconciler'],
     ],
   ] as const)
     t.same(readBy(...argv), { names: ['pointsman', ...names], rejected: [] }, argv.join(' '));
@@ -219,11 +220,11 @@ t.test('each command reads only the bundles that it needs', (t) => {
 
 t.test('a proxy loads only the configured mode, even when it removes rules of another mode', async (t) => {
   for (const [mode, names, left, namesForThat] of [
-    ['nftables', ['nftables', 'nftables-table'], null, []],
+    ['nftables', ['nftables', 'nftables-table', 'reconciler'], null, []],
     // What was noted in the table concerns flows that are to end.
     [
       'iptables',
-      ['iptables', 'xtables'],
+      ['iptables', 'xtables', 'reconciler'],
       /removed rules of another proxy mode" what="nftables: table ip6/,
       ['nftables-table'],
     ],
