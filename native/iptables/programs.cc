@@ -8,9 +8,12 @@
 #include <cstring>
 #include <sstream>
 #include <thread>
+#include <unordered_map>
 
+#include "iptables/by_chain.h"
 #include "iptables/file.h"
 #include "iptables/render.h"
+#include "iptables/rules_of_nft.h"
 #include "netlink/socket.h"
 #include "nftables/listing.h"
 
@@ -166,19 +169,26 @@ class Ahead {
   ~Ahead() { --listings_ahead; }
 };
 
-/// Runs iptables-save, and counts what it takes.
-Exit run_save(const ProcessEnvironment& environment, const std::string& program, const std::vector<std::string>& arguments, milliseconds limit,
-              const std::function<void(std::string_view)>& output, const std::function<bool()>& gives_way = {}) {
-  Exit exit = run_program(environment, program, arguments, {}, limit, output, gives_way);
+/// A run of a program that lists.
+struct Listing {
+  const ProcessEnvironment& environment;
+  const std::string& program;
+  const std::vector<std::string>& arguments;
+  std::string_view input;
+};
+
+/// Runs it, and counts what it takes.
+Exit run_listing(const Listing& listing, milliseconds limit, const std::function<void(std::string_view)>& output,
+                 const std::function<bool()>& gives_way = {}) {
+  Exit exit = run_program(listing.environment, listing.program, listing.arguments, listing.input, limit, output, gives_way);
   listed_for += exit.processor.count();
   return exit;
 }
 
-/// Runs iptables-nft-save. It reads all rules, begins again if a transaction has committed meanwhile, and then prints. Beside a stream of ours
+/// Runs a program of the nft flavour. It reads all rules, begins again if a transaction has committed meanwhile, and then prints. Beside a stream of ours
 /// it would only keep a core busy. So it ends when one begins, and is started after it. Where there is always another stream they wait for a listing in
 /// the end, as external changes would never be found.
-Exit list_beside_streams(const ProcessEnvironment& environment, const std::string& program, const std::vector<std::string>& arguments,
-                         const std::function<void(std::string_view)>& output) {
+Exit list_beside_streams(const Listing& listing, const std::function<void(std::string_view)>& output) {
   const auto began = std::chrono::steady_clock::now();
   const auto end = began + kSaveLimit;
   std::optional<Ahead> ahead;
@@ -194,28 +204,139 @@ Exit list_beside_streams(const ProcessEnvironment& environment, const std::strin
       output(piece);
     };
     const auto gives_way = [&] { return gave_way = !ahead && !prints && streams_begun != begun; };
-    const Exit exit = run_save(environment, program, arguments, left(), take, gives_way);
+    const Exit exit = run_listing(listing, left(), take, gives_way);
     if (!gave_way || left() <= pause) return exit;
     std::this_thread::sleep_for(pause);
   }
 }
 
-/// Chains of these tables from one run of iptables-save.
-netlink::Result<std::vector<ChainListing>, Failure> saved(const ProcessEnvironment& environment, Flavor flavor, const std::string& program,
-                                                          const std::vector<std::string>& arguments, const std::vector<std::string>& tables,
-                                                          const std::vector<std::string>& text_of) {
-  const std::int64_t began = thread_time();
-  SaveParser parser(text_of, tables);
-  const auto feed = [&](std::string_view piece) { parser.feed(piece); };
-  const Exit exit = flavor == Flavor::kNft ? list_beside_streams(environment, program, arguments, feed)
-                                           : run_save(environment, program, arguments, kSaveLimit, feed);
-  if (!succeeded(exit)) return failure_of(program, exit);
-  auto parsed = parser.finish();
-  listed_for += thread_time() - began;
-  if (parsed.ok()) return std::move(parsed.value());
+Exit run_lister(Flavor flavor, const Listing& listing, const std::function<void(std::string_view)>& output) {
+  return flavor == Flavor::kNft ? list_beside_streams(listing, output) : run_listing(listing, kSaveLimit, output);
+}
+
+const std::vector<std::string>& restore_options() {
+  static const std::vector<std::string> options{"--noflush", "-w", kLockWait};
+  return options;
+}
+
+/// Runs iptables-restore to list.
+RunRestore restore_of(const ProcessEnvironment& environment, Flavor flavor, const std::string& program) {
+  return [&environment, flavor, program](std::string_view input, const std::function<void(std::string_view)>& output) {
+    return run_lister(flavor, {environment, program, restore_options(), input}, output);
+  };
+}
+
+std::vector<std::string> names_of(const std::vector<Table>& tables) {
+  std::vector<std::string> names;
+  for (const Table table : tables) names.emplace_back(name_of(table));
+  return names;
+}
+
+/// The rules of a chain that cannot be listed whole.
+netlink::Result<std::vector<std::string>, Failure> rules_of(const RunRestore& run, Family family, Flavor flavor, Table table,
+                                                            const std::string& chain) {
   Failure failure;
-  failure.reason = program.substr(program.rfind('/') + 1) + ": " + parsed.error();
-  return failure;
+  if (flavor == Flavor::kNft) {
+    auto rules = nft_rules(family, table, chain);
+    if (rules.ok()) return std::move(rules.value());
+    failure.error_number = rules.error().code;
+    failure.reason = rules.error().message;
+    return failure;
+  }
+  auto rules = list_by_rule(run, table, chain, kForeignRule);
+  if (rules.ok()) return std::move(rules.value());
+  return failure_of("iptables-legacy-restore", rules.error());
+}
+
+/// What one run of iptables-save listed.
+struct Saved {
+  /// Of tables that it listed whole; and without rules and digests of the one in which it broke off.
+  std::vector<ChainListing> chains;
+  /// Those of the tables that were asked for that it could not list, and why.
+  std::vector<Table> unlisted;
+  Failure why;
+};
+
+bool holds(const std::vector<std::string>& names, Table table) { return std::ranges::find(names, name_of(table)) != names.end(); }
+
+netlink::Result<Saved, Failure> run_and_parse(const ProcessEnvironment& environment, Flavor flavor, const std::string& program,
+                                              const std::vector<std::string>& arguments, const std::vector<Table>& tables,
+                                              const std::vector<std::string>& text_of) {
+  const std::int64_t began = thread_time();
+  SaveParser parser(text_of, names_of(tables));
+  const auto feed = [&](std::string_view piece) { parser.feed(piece); };
+  const Exit exit = run_lister(flavor, {environment, program, arguments, {}}, feed);
+  if (!succeeded(exit) && !knows_no_rule(exit)) return failure_of(program, exit);
+  auto parsed = succeeded(exit) ? parser.finish() : parser.break_off();
+  listed_for += thread_time() - began;
+  Saved saved;
+  saved.why = failure_of(program, exit);
+  if (!parsed.ok()) {
+    saved.why.reason = program.substr(program.rfind('/') + 1) + ": " + parsed.error();
+    return saved.why;
+  }
+  saved.chains = std::move(parsed.value());
+  for (const Table table : tables) {
+    const bool is_listed = succeeded(exit) ? !holds(parser.refused(), table) : holds(parser.complete(), table);
+    if (!is_listed) saved.unlisted.push_back(table);
+  }
+  return saved;
+}
+
+/// The chains of a table that iptables-save cannot list, because of rules of other programs: each by itself, and what cannot be listed like this as the
+/// kernel has it.
+///
+/// @param begun those of legacy tables.
+netlink::Result<std::vector<ChainListing>, Failure> list_in_parts(const ProcessEnvironment& environment, Family family, Flavor flavor, Table table,
+                                                                  const std::vector<std::string>& text_of, std::vector<ChainListing> begun,
+                                                                  const Failure& why) {
+  const auto program = find_program(environment, family, flavor, "restore");
+  if (!program) return missing_program(family, flavor, "restore");
+  const RunRestore run = restore_of(environment, flavor, *program);
+  if (flavor == Flavor::kNft) {
+    auto chains = nft_chains(family, table);
+    if (!chains.ok()) return why;
+    begun = std::move(chains.value());
+  } else if (begun.empty()) {
+    return why;
+  }
+  std::vector<std::string> names;
+  for (const ChainListing& chain : begun) {
+    // iptables-nft prints no condition on a set.
+    if (flavor == Flavor::kLegacy || !chain.policy) names.push_back(chain.name);
+  }
+  // Those of Kubernetes come first.
+  std::ranges::stable_partition(names, [](const std::string& name) { return name.starts_with("KUBE-"); });
+  auto listed = list_by_chain(run, table, std::move(names), text_of);
+  if (!listed.ok()) return failure_of(*program, listed.error());
+  std::unordered_map<std::string, ChainListing*> by_name;
+  for (ChainListing& chain : listed.value()) by_name.emplace(chain.name, &chain);
+  for (ChainListing& chain : begun) {
+    if (const auto found = by_name.find(chain.name); found != by_name.end()) {
+      chain = std::move(*found->second);
+      continue;
+    }
+    auto rules = rules_of(run, family, flavor, table, chain.name);
+    if (!rules.ok()) return rules.error();
+    chain.rule_count = static_cast<std::uint32_t>(rules.value().size());
+    const bool is_kept = chain.policy || std::ranges::any_of(text_of, [&](const std::string& prefix) { return chain.name.starts_with(prefix); });
+    if (is_kept) chain.rules = std::move(rules.value());
+  }
+  return begun;
+}
+
+/// iptables-nft-save prints a rule with a condition on a set as if it applied to every packet.
+void mark_foreign_ends(Family family, Table table, std::vector<ChainListing>& chains) {
+  const auto is_end = [](const std::string& rule) { return rule == "-j ACCEPT" || rule == "-j DROP" || rule == "-j RETURN"; };
+  for (ChainListing& chain : chains) {
+    if (chain.table != name_of(table) || !chain.policy || !chain.rules || std::ranges::none_of(*chain.rules, is_end)) continue;
+    const auto rules = nft_rules(family, table, chain.name);
+    // It has changed meanwhile.
+    if (!rules.ok() || rules.value().size() != chain.rules->size()) continue;
+    for (std::size_t index = 0; index < rules.value().size(); ++index) {
+      if (is_end((*chain.rules)[index]) && rules.value()[index].starts_with(kForeignRule)) (*chain.rules)[index] = rules.value()[index];
+    }
+  }
 }
 
 /// @param options of the program, beside the table.
@@ -224,20 +345,35 @@ netlink::Result<std::vector<ChainListing>, Failure> save(const ProcessEnvironmen
                                                          const std::vector<std::string>& options) {
   const auto program = find_program(environment, family, flavor, "save");
   if (!program) return missing_program(family, flavor, "save");
-  std::vector<std::string> names;
-  for (const Table table : tables) {
-    if (flavor == Flavor::kNft || legacy_table_exists(family, table)) names.emplace_back(name_of(table));
-  }
+  std::vector<Table> present;
+  std::ranges::copy_if(tables, std::back_inserter(present),
+                       [&](Table table) { return flavor == Flavor::kNft || legacy_table_exists(family, table); });
   // The nft flavour reads all tables of the family from the kernel whichever it is asked for, and prints all if it is asked for none. So
   // several cost one run, and show one moment.
-  if (flavor == Flavor::kNft && names.size() > 1) return saved(environment, flavor, *program, options, names, text_of);
+  const bool together = flavor == Flavor::kNft && present.size() > 1;
   std::vector<ChainListing> chains;
-  for (const std::string& name : names) {
-    std::vector<std::string> arguments{"-t", name};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    auto listed = saved(environment, flavor, *program, arguments, {name}, text_of);
-    if (!listed.ok()) return listed;
-    std::ranges::move(listed.value(), std::back_inserter(chains));
+  for (std::size_t next = 0; next < present.size(); next += together ? present.size() : 1) {
+    const std::vector<Table> asked = together ? present : std::vector<Table>{present[next]};
+    std::vector<std::string> arguments = options;
+    if (!together) arguments.insert(arguments.begin(), {"-t", name_of(asked.front())});
+    auto saved = run_and_parse(environment, flavor, *program, arguments, asked, text_of);
+    if (!saved.ok()) return saved.error();
+    for (const Table table : asked) {
+      std::vector<ChainListing> own;
+      for (ChainListing& chain : saved.value().chains) {
+        if (chain.table == name_of(table)) own.push_back(std::move(chain));
+      }
+      if (std::ranges::find(saved.value().unlisted, table) != saved.value().unlisted.end()) {
+        // It prints counters in another place, and the next counts would be compared with none.
+        if (!options.empty()) return saved.value().why;
+        auto parts = list_in_parts(environment, family, flavor, table, text_of, std::move(own), saved.value().why);
+        if (!parts.ok()) return parts.error();
+        own = std::move(parts.value());
+      } else if (flavor == Flavor::kNft) {
+        mark_foreign_ends(family, table, own);
+      }
+      std::ranges::move(own, std::back_inserter(chains));
+    }
   }
   return chains;
 }
@@ -291,16 +427,40 @@ std::optional<std::size_t> complained_line(const std::string& words) {
   return {};
 }
 
-netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, const Transaction& transaction) {
+namespace {
+
+/// Deletions of rules for which the program of the nft flavour does not get past a rule of another program.
+std::vector<std::uint32_t> blocked_deletions(const ProcessEnvironment& environment, const std::string& program, const Transaction& transaction) {
+  std::vector<std::uint32_t> blocked;
+  for (std::uint32_t index = 0; index < transaction.operations.size(); ++index) {
+    const auto* rule = std::get_if<RuleOperation>(&transaction.operations[index]);
+    if (rule == nullptr || rule->verb != RuleVerb::kDelete) continue;
+    const auto listed = list_by_chain(restore_of(environment, Flavor::kNft, program), rule->table, {rule->chain}, {});
+    if (!listed.ok() || !listed.value().empty()) continue;
+    const auto rules = nft_rules(transaction.family, rule->table, rule->chain);
+    if (rules.ok() && !rules.value().empty()) blocked.push_back(index);
+  }
+  return blocked;
+}
+
+/// Rules that lead to a chain have to go before it, and after what takes their place has come.
+netlink::Result<Ack, Failure> restore_around(const ProcessEnvironment& environment, const Transaction& transaction,
+                                             const std::vector<std::uint32_t>& blocked);
+
+netlink::Result<Ack, Failure> send_stream(const ProcessEnvironment& environment, const Transaction& transaction) {
   const Stream stream(transaction);
   const Ack ack{stream.text().size(), stream.rules()};
   if (transaction.operations.empty()) return ack;
   const auto program = find_program(environment, transaction.family, transaction.flavor, "restore");
   if (!program) return missing_program(transaction.family, transaction.flavor, "restore");
+  if (transaction.flavor == Flavor::kNft) {
+    const auto blocked = blocked_deletions(environment, *program, transaction);
+    if (!blocked.empty()) return restore_around(environment, transaction, blocked);
+  }
   std::optional<NftStream> sending;
   if (transaction.flavor == Flavor::kNft) sending.emplace();
   for (int attempt = 1;; ++attempt) {
-    const Exit exit = run_program(environment, *program, {"--noflush", "-w", kLockWait}, stream.text(), kRestoreLimit, ignore);
+    const Exit exit = run_program(environment, *program, restore_options(), stream.text(), kRestoreLimit, ignore);
     if (succeeded(exit)) return ack;
     const bool busy = transaction.flavor == Flavor::kLegacy && exit.code == kResourceProblem;
     const bool locked = exit.words.find("xtables lock") != std::string::npos;
@@ -315,6 +475,48 @@ netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, con
     }
     return failure;
   }
+}
+
+netlink::Result<Ack, Failure> restore_around(const ProcessEnvironment& environment, const Transaction& transaction,
+                                             const std::vector<std::uint32_t>& blocked) {
+  Transaction before{transaction.family, transaction.flavor, {}};
+  Transaction after = before;
+  std::vector<RuleOperation> deletions;
+  for (std::uint32_t index = 0; index < transaction.operations.size(); ++index) {
+    const Operation& operation = transaction.operations[index];
+    if (std::ranges::find(blocked, index) != blocked.end()) {
+      deletions.push_back(std::get<RuleOperation>(operation));
+    } else {
+      (std::holds_alternative<DeleteChainOperation>(operation) ? after : before).operations.push_back(operation);
+    }
+  }
+  // Indexes are of the whole transaction.
+  const auto without_index = [](Failure failure) {
+    failure.operation.reset();
+    return failure;
+  };
+  const auto failure_to_delete = [](const netlink::Error& error) {
+    Failure failure;
+    failure.error_number = error.code;
+    failure.reason = "cannot delete a rule behind one of another program: " + error.message;
+    return failure;
+  };
+  // What is inserted is not to be deleted.
+  const auto found = find_nft_rules(transaction.family, deletions);
+  if (!found.ok()) return failure_to_delete(found.error());
+  auto first = send_stream(environment, before);
+  if (!first.ok()) return without_index(first.error());
+  if (auto deleted = delete_nft_rules(transaction.family, found.value()); !deleted.ok()) return failure_to_delete(deleted.error());
+  auto last = send_stream(environment, after);
+  if (!last.ok()) return without_index(last.error());
+  const auto count = static_cast<std::uint32_t>(deletions.size());
+  return Ack{first.value().bytes + last.value().bytes, first.value().rules + count + last.value().rules};
+}
+
+}  // namespace
+
+netlink::Result<Ack, Failure> restore(const ProcessEnvironment& environment, const Transaction& transaction) {
+  return send_stream(environment, transaction);
 }
 
 netlink::Result<std::vector<ChainListing>, Failure> list_chains(const ProcessEnvironment& environment, Family family, Flavor flavor,

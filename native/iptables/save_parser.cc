@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace pointsman::iptables {
 
@@ -52,7 +53,7 @@ void SaveParser::take_line(std::string_view line) {
   }
   if (!table_) return complain("stands outside of a table", line);
   if (line == "COMMIT") {
-    table_.reset();
+    complete_.push_back(*std::exchange(table_, {}));
     return;
   }
   if (!kept_) return;
@@ -69,11 +70,11 @@ void SaveParser::take_line(std::string_view line) {
 }
 
 void SaveParser::take_comment(std::string_view line) {
-  // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save prints it and succeeds.
+  // "# Table `nat' is incompatible, use 'nft' tool.": iptables-nft-save prints it and succeeds. One that "contains incompatible base-chains" follows.
   constexpr std::string_view kStart = "# Table `";
-  if (!line.starts_with(kStart) || line.find("incompatible") == std::string_view::npos) return;
+  if (!line.starts_with(kStart) || line.find("' is incompatible") == std::string_view::npos) return;
   const std::string_view rest = line.substr(kStart.size());
-  if (place_of(rest.substr(0, rest.find('\''))).has_value()) complain("says", line.substr(2));
+  refused_.emplace_back(rest.substr(0, rest.find('\'')));
 }
 
 std::optional<std::size_t> SaveParser::place_of(std::string_view table) const {
@@ -113,12 +114,18 @@ void SaveParser::take_rule(std::string_view rule, std::uint64_t packets) {
 netlink::Result<std::vector<ChainListing>, std::string> SaveParser::finish() {
   if (!partial_.empty()) take_line(std::exchange(partial_, {}));
   if (table_) complain("is the last, before COMMIT", {});
+  return break_off();
+}
+
+netlink::Result<std::vector<ChainListing>, std::string> SaveParser::break_off() {
   if (complaint_) return *complaint_;
   std::vector<ChainListing> listings;
   listings.reserve(chains_.size());
   std::ranges::stable_sort(chains_, {}, [this](const Chain& chain) { return place_of(chain.listing.table); });
   for (Chain& chain : chains_) {
-    chain.listing.digest = chain.digest.text();
+    const bool is_whole = chain.listing.table != table_;
+    if (is_whole) chain.listing.digest = chain.digest.text();
+    if (!is_whole) chain.listing.rules.reset();
     listings.push_back(std::move(chain.listing));
   }
   return listings;

@@ -24,7 +24,8 @@ struct ChainListing {
   /// The policy of a built-in chain.
   std::optional<std::string> policy;
   std::uint32_t rule_count = 0;
-  std::string digest;
+  /// Absent: the programs cannot list the chain.
+  std::optional<std::string> digest;
   /// Where they are kept: of built-in chains, and of those the parser was asked for.
   std::optional<std::vector<std::string>> rules;
   /// The counted rules of the same chains, where counts are read.
@@ -42,6 +43,11 @@ class SaveParser {
   void feed(std::string_view piece);
   /// The chains, table by table in the order of the tables, or what is wrong with the listing.
   netlink::Result<std::vector<ChainListing>, std::string> finish();
+  /// In place of `finish`, for a listing that broke off: the chains of tables that were complete, and those of the last table without digests and rules.
+  netlink::Result<std::vector<ChainListing>, std::string> break_off();
+  /// Tables that were listed whole, and those that the program says it cannot list. Others are not there.
+  const std::vector<std::string>& complete() const { return complete_; }
+  const std::vector<std::string>& refused() const { return refused_; }
 
  private:
   struct Chain {
@@ -63,6 +69,8 @@ class SaveParser {
   std::string partial_;
   std::size_t line_number_ = 0;
   std::optional<std::string> table_;
+  std::vector<std::string> complete_;
+  std::vector<std::string> refused_;
   /// Whether chains of the current table are kept.
   bool kept_ = false;
   std::vector<Chain> chains_;

@@ -409,6 +409,37 @@ netlink::Result<std::optional<std::string>> find_rule(netlink::Socket& socket, F
   return asked.error();
 }
 
+netlink::Result<std::vector<Chain>> list_chains(netlink::Socket& socket, Family family, std::string_view table) {
+  std::vector<Chain> chains;
+  auto dumped = socket.dump_consistent(
+      request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family, {}), [&chains] { chains.clear(); },
+      [&](const Message& answer) -> Status {
+        if (!is_message(answer, NFT_MSG_NEWCHAIN)) return Done{};
+        auto chain = read_chain(answer);
+        if (!chain.ok()) return chain.error();
+        if (chain.value().table == table) chains.push_back(std::move(chain.value().object));
+        return Done{};
+      });
+  if (!dumped.ok()) return dumped.error();
+  return chains;
+}
+
+netlink::Result<std::vector<Rule>> list_rules(netlink::Socket& socket, Family family, std::string_view table, std::string_view chain) {
+  std::vector<Rule> rules;
+  const Bytes message = request(NFT_MSG_GETRULE, NLM_F_DUMP, family, {{NFTA_RULE_TABLE, table}, {NFTA_RULE_CHAIN, chain}});
+  auto dumped = socket.dump_consistent(
+      message, [&rules] { rules.clear(); },
+      [&](const Message& answer) -> Status {
+        if (!is_message(answer, NFT_MSG_NEWRULE)) return Done{};
+        auto rule = read_rule(answer);
+        if (!rule.ok()) return rule.error();
+        if (rule.value().table == table && rule.value().object.chain == chain) rules.push_back(std::move(rule.value().object));
+        return Done{};
+      });
+  if (!dumped.ok()) return dumped.error();
+  return rules;
+}
+
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name) {
   std::optional<Set> found;
   const Bytes message =

@@ -95,6 +95,12 @@ netlink::Result<TableListing, CompileError> compile_listing(Family family, std::
 netlink::Result<std::optional<std::string>> find_rule(netlink::Socket& socket, Family family, std::string_view table,
                                                       std::string_view chain, std::uint64_t handle);
 
+/// The chains of a table; none when there is no such table.
+netlink::Result<std::vector<Chain>> list_chains(netlink::Socket& socket, Family family, std::string_view table);
+
+/// The rules of one chain, in order.
+netlink::Result<std::vector<Rule>> list_rules(netlink::Socket& socket, Family family, std::string_view table, std::string_view chain);
+
 /// The declaration of one set.
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name);
 

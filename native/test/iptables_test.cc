@@ -1,12 +1,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
+#include <linux/netfilter/xt_comment.h>
+#include <linux/netfilter/xt_conntrack.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <sstream>
 
+#include "iptables/by_chain.h"
 #include "iptables/child_process.h"
 #include "iptables/descriptor.h"
 #include "iptables/digest.h"
@@ -14,6 +22,7 @@
 #include "iptables/programs.h"
 #include "iptables/recent.h"
 #include "iptables/render.h"
+#include "iptables/rules_of_nft.h"
 #include "iptables/save_parser.h"
 #include "netlink/socket.h"
 #include "nftables/watch.h"
@@ -152,7 +161,7 @@ TEST(iptables_listing_of_chains) {
     CHECK_EQUAL(chains[0].rules->at(0), "-j KUBE-SVC-A");
     CHECK(!chains[1].policy);
     CHECK_EQUAL(chains[1].rules->at(0), "-p tcp -j RETURN");
-    CHECK_EQUAL(chains[1].digest, digest_of({"-p tcp -j RETURN"}));
+    CHECK_EQUAL(*chains[1].digest, digest_of({"-p tcp -j RETURN"}));
     CHECK(!chains[2].rules);
     CHECK_EQUAL(chains[2].rule_count, 1U);
     CHECK_EQUAL(chains[3].table, "filter");
@@ -179,7 +188,7 @@ TEST(iptables_listing_counts_packets) {
   CHECK(parsed.ok());
   if (!parsed.ok()) return;
   const ChainListing& chain = parsed.value()[1];
-  CHECK_EQUAL(chain.digest, digest_of({"-p tcp -j RETURN", "-p udp -j RETURN", "-j B"}));
+  CHECK_EQUAL(*chain.digest, digest_of({"-p tcp -j RETURN", "-p udp -j RETURN", "-j B"}));
   CHECK_EQUAL(chain.counted.size(), 2U);
   CHECK_EQUAL(chain.counted[0].rule, "-p tcp -j RETURN");
   CHECK_EQUAL(chain.counted[0].packets, 7U);
@@ -195,8 +204,141 @@ TEST(iptables_listing_refuses_what_does_not_belong) {
   CHECK_EQUAL(complaint("*nat\n:A - [0:0]\n-A A -j B"), "line 3 of the listing is the last, before COMMIT");
   CHECK_EQUAL(complaint("*nat\n*filter\nCOMMIT\n"), "line 2 of the listing begins a table within another: *filter");
   CHECK_EQUAL(complaint("*nat\n[\nCOMMIT\n"), "line 2 of the listing is not known: [");
-  CHECK_EQUAL(complaint("# Table `nat' is incompatible, use 'nft' tool.\n"),
-              "line 1 of the listing says: Table `nat' is incompatible, use 'nft' tool.");
+}
+
+TEST(iptables_listing_names_tables_that_the_program_cannot_list) {
+  SaveParser parser({}, {"nat", "filter"});
+  parser.feed("# Table `nat' is incompatible, use 'nft' tool.\n*filter\n:INPUT DROP\nCOMMIT\n"
+              "# Table `filter' contains incompatible base-chains, use 'nft' tool to list them.\n");
+  const auto parsed = parser.finish();
+  CHECK(parsed.ok() && parsed.value().size() == 1);
+  CHECK(parser.refused() == std::vector<std::string>{"nat"});
+  CHECK(parser.complete() == std::vector<std::string>{"filter"});
+}
+
+TEST(iptables_listing_that_breaks_off_has_the_names_of_its_last_table) {
+  SaveParser parser({"A"}, {"nat", "filter"});
+  parser.feed("*filter\n:A - [0:0]\n-A A -j DROP\nCOMMIT\n*nat\n:OUTPUT ACCEPT [0:0]\n:B - [0:0]\n-A OUTPUT -j B\n-A OUTPUT");
+  const auto parsed = parser.break_off();
+  CHECK(parsed.ok());
+  if (!parsed.ok()) return;
+  CHECK_EQUAL(parsed.value().size(), 3U);
+  CHECK(parsed.value()[0].name == "OUTPUT" && !parsed.value()[0].digest && !parsed.value()[0].rules);
+  CHECK_EQUAL(*parsed.value()[2].digest, digest_of({"-j DROP"}));
+}
+
+/// iptables-restore with chains of a few rules, of which it cannot list those that are `?`. @param names_chain whether it says which chain it is.
+RunRestore restore_with(const std::vector<std::pair<std::string, std::vector<std::string>>>& chains, bool names_chain, int& runs) {
+  return [&chains, names_chain, &runs](std::string_view input, const std::function<void(std::string_view)>& output) {
+    ++runs;
+    Exit exit;
+    std::istringstream lines{std::string(input)};
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string command;
+      std::string name;
+      std::size_t number = 0;
+      words >> command >> name >> number;
+      if (command != "-S") continue;
+      for (const auto& [chain, rules] : chains) {
+        if (chain != name) continue;
+        const bool is_refused = std::ranges::find(rules, "?") != rules.end();
+        if (is_refused && names_chain) {
+          exit.words = "chain `" + name + "' in table `nat' is incompatible";
+          exit.code = 1;
+          return exit;
+        }
+        if (number == 0) output("-N " + name + "\n");
+        for (std::size_t index = number == 0 ? 0 : number - 1; index < (number == 0 ? rules.size() : std::min(number, rules.size())); ++index) {
+          if (rules[index] == "?") {
+            output("-A " + name);
+            exit.code = 3;
+            return exit;
+          }
+          output("-A " + name + " " + rules[index] + "\n");
+        }
+      }
+    }
+    exit.code = 0;
+    return exit;
+  };
+}
+
+TEST(iptables_chains_are_listed_one_by_one_past_those_that_cannot_be) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> chains = {
+      {"A", {"-j B"}}, {"B", {"-j C", "?"}}, {"C", {}}, {"D", {"?"}}, {"E", {"-j F", "-j G"}}};
+  for (const bool names_chain : {false, true}) {
+    int runs = 0;
+    const auto listed = list_by_chain(restore_with(chains, names_chain, runs), Table::kNat, {"A", "B", "C", "D", "E"}, {"E"});
+    CHECK(listed.ok());
+    if (!listed.ok()) return;
+    std::string names;
+    for (const ChainListing& chain : listed.value()) names += chain.name;
+    CHECK_EQUAL(names, "ACE");
+    CHECK_EQUAL(*listed.value()[2].digest, digest_of({"-j F", "-j G"}));
+    CHECK_EQUAL(listed.value()[2].rules->at(1), "-j G");
+    CHECK_EQUAL(runs, 3);
+  }
+  const RunRestore locked = [](std::string_view, const std::function<void(std::string_view)>&) {
+    Exit exit;
+    exit.code = 4;
+    return exit;
+  };
+  CHECK(!list_by_chain(locked, Table::kNat, {"A"}, {}).ok());
+  CHECK(!list_by_rule(locked, Table::kNat, "A", "?").ok());
+}
+
+TEST(iptables_rules_are_listed_one_by_one_past_those_that_cannot_be) {
+  std::vector<std::string> rules(70, "-j B");
+  rules[0] = rules[66] = "?";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> chains = {{"A", rules}};
+  int runs = 0;
+  const auto listed = list_by_rule(restore_with(chains, false, runs), Table::kNat, "A", "?");
+  CHECK(listed.ok() && listed.value() == rules);
+}
+
+nftables::Expression extension(const char* kind, const char* name, std::uint32_t revision, netlink::ByteView info) {
+  netlink::MessageWriter writer;
+  writer.begin_message(0, 0, 0, 0);
+  const std::size_t start = writer.bytes().size();
+  writer.put_string(NFTA_MATCH_NAME, name);
+  writer.put_be32(NFTA_MATCH_REV, revision);
+  writer.put_bytes(NFTA_MATCH_INFO, info);
+  writer.end_message();
+  const netlink::ByteView attributes = writer.bytes().subspan(start);
+  nftables::Expression expression{kind, {}, {}};
+  expression.unknown = netlink::Bytes(attributes.begin(), attributes.end());
+  return expression;
+}
+
+TEST(iptables_jumps_among_rules_of_nft_are_spelled_as_iptables_does) {
+  const auto verdict = [](std::int32_t code, const char* chain) {
+    return nftables::Expression{"immediate", {{NFTA_IMMEDIATE_DATA, nftables::Verdict{code, chain}}}, {}};
+  };
+  netlink::Bytes text(XT_MAX_COMMENT_LEN);
+  std::ranges::copy(std::string("a \"b\""), text.begin());
+  const nftables::Expression comment = extension("match", "comment", 0, text);
+  xt_conntrack_mtinfo3 info{};
+  info.match_flags = XT_CONNTRACK_STATE;
+  info.state_mask = XT_CONNTRACK_STATE_BIT(IP_CT_NEW);
+  const auto bytes_of = [](const xt_conntrack_mtinfo3& of) { return netlink::ByteView(reinterpret_cast<const std::uint8_t*>(&of), sizeof of); };
+  const nftables::Expression is_new = extension("match", "conntrack", 3, bytes_of(info));
+  info.state_mask = XT_CONNTRACK_STATE_INVALID;
+  const nftables::Expression is_invalid = extension("match", "conntrack", 3, bytes_of(info));
+  const nftables::Expression counter{"counter", {}, {}};
+  const nftables::Expression lookup{"lookup", {}, {}};
+  const auto spelled = [](std::vector<nftables::Expression> expressions) {
+    nftables::Rule rule;
+    rule.expressions = std::move(expressions);
+    return spelling_of(rule);
+  };
+  CHECK_EQUAL(spelled({is_new, comment, counter, verdict(NFT_JUMP, "X")}), "-m conntrack --ctstate NEW -m comment --comment \"a \\\"b\\\"\" -j X");
+  CHECK_EQUAL(spelled({counter, verdict(NF_ACCEPT, "")}), "-j ACCEPT");
+  CHECK_EQUAL(spelled({verdict(NFT_GOTO, "X")}), "-g X");
+  CHECK_EQUAL(spelled({lookup, verdict(NF_ACCEPT, "")}), "(not of iptables) -j ACCEPT");
+  CHECK_EQUAL(spelled({is_invalid, verdict(NFT_JUMP, "X")}), "(not of iptables) -j X");
+  CHECK_EQUAL(spelled({extension("target", "REJECT", 0, text)}), "-j REJECT");
+  CHECK_EQUAL(spelled({lookup}), "(not of iptables)");
 }
 
 TEST(iptables_complaints_name_lines) {

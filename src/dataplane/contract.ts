@@ -36,8 +36,11 @@ export interface SyncReport {
 
 /** A limitation of a mode or a kernel. */
 export interface Limitation {
-  /** A kernel's is logged as a warning: it takes another kernel, and the mode is what was asked for. */
-  readonly of: 'mode' | 'kernel';
+  /**
+   * A kernel's is logged as a warning: it takes another kernel, and the mode is what was asked for. So is one by other programs' `rules`, each of which is
+   * a table.
+   */
+  readonly of: 'mode' | 'kernel' | 'rules';
   /** For people: what happens, and why. */
   readonly text: string;
 }

@@ -86,9 +86,15 @@ export interface IptablesChainListing {
   /** The policy of a built-in chain; null for others. */
   readonly policy: string | null;
   readonly ruleCount: number;
-  /** 16 hexadecimal digits over the rules in order, counters left out; equal for equal rules, whether listed or only rendered ({@link IptablesTransaction}). */
-  readonly digest: string;
-  /** The rules' specifications, where they were asked for. */
+  /**
+   * 16 hexadecimal digits over the rules in order, counters left out; equal for equal rules, whether listed or only rendered ({@link IptablesTransaction}).
+   * Null: the programs cannot list the chain.
+   */
+  readonly digest: string | null;
+  /**
+   * The rules' specifications, where they were asked for. Without a digest they are as nf_tables has them, or as far as the programs of the legacy flavour
+   * list them: rules with conditions that jumps of ours do not have are `(not of iptables)`, with the verdict if it is known.
+   */
   readonly rules: readonly string[] | null;
 }
 
@@ -123,7 +129,7 @@ export interface IptablesAddon {
   iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck>;
   /**
    * Lists chains of the tables; an unused legacy table has none, and stays unused. `rules` gives the text of built-in chains and of chains whose name begins
-   * with one of `textOf`.
+   * with one of `textOf`. Where other programs' rules keep `-save` from listing a table, its chains are listed one by one.
    */
   iptablesList(
     family: IptablesFamily,

@@ -79,6 +79,7 @@ interface LatestSync {
   /** Seconds since the epoch. */
   succeeded?: number;
   quarantined?: number;
+  unlisted?: number;
   withoutLocal?: PortsWithoutLocal;
   conflicts?: number;
 }
@@ -198,7 +199,9 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     // The rest of such a sync is in the kernel, but not all that it was to do.
     if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
-    Object.assign(this.latestOf(report.family), { quarantined: report.quarantined.length, withoutLocal, conflicts });
+    const unlisted = (report.limitations ?? []).filter(({ of }) => of === 'rules').length;
+    const quarantined = report.quarantined.length;
+    Object.assign(this.latestOf(report.family), { quarantined, unlisted, withoutLocal, conflicts });
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
@@ -334,9 +337,10 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     for (const { family } of this.options.progress.families) {
       const labels = { ip_family: family };
       proxy.lastQueued.set(labels, this.queuedAt);
-      const { succeeded, quarantined, withoutLocal, conflicts } = this.latestOf(family);
+      const { succeeded, quarantined, unlisted, withoutLocal, conflicts } = this.latestOf(family);
       if (succeeded !== undefined) proxy.lastSync.set(labels, succeeded);
       if (quarantined !== undefined) own.quarantined.set(labels, quarantined);
+      if (unlisted !== undefined) own.unlisted.set(labels, unlisted);
       if (conflicts !== undefined) own.conflicts.set(labels, conflicts);
       for (const traffic_policy of ['internal', 'external'] as const)
         if (withoutLocal !== undefined)

@@ -99,7 +99,7 @@ export class SyncLog implements CycleObserver {
     }
     for (const [text, { of, families }] of found) {
       const fields = { families: families.join(), limitation: text };
-      if (of === 'kernel') this.log.warn('limitation', fields);
+      if (of !== 'mode') this.log.warn('limitation', fields);
       else this.log.info(0, 'limitation', fields);
     }
   }

@@ -142,6 +142,13 @@ export class HealthState {
     );
   }
 
+  /** Where other programs' rules are in the way of listing ours. The node is healthy all the same. */
+  unlisted(): readonly { readonly family: Family; readonly text: string }[] {
+    return this.progress.families.flatMap(({ family, limitations }) =>
+      limitations.filter(({ of }) => of === 'rules').map(({ text }) => ({ family, text })),
+    );
+  }
+
   /** Whether all families are in order; the node's eligibility is not part of it. */
   healthy(): boolean {
     const families = this.families();

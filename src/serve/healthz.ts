@@ -8,7 +8,7 @@ import { sharedAnswer } from './shared-answer.js';
 
 /**
  * The body and status of a health answer: field for field what kube-proxy answers. `verbose` adds when each source was last heard of, the sysctls that are
- * not right, the drift of each family, why changes are held back, what our client certificate wants, and frontends that the kernel rejects. /livez asks for
+ * not right, the drift of each family, why changes are held back, what our client certificate wants, frontends that the kernel rejects, and tables that cannot be listed. /livez asks for
  * less: families that have never been synced are not part of it unless they are stuck.
  */
 export function healthAnswer(
@@ -34,6 +34,7 @@ export function healthAnswer(
   const quarantined = state
     .quarantined()
     .map(({ family, frontend, servicePort, reason }) => ({ family, frontend, servicePort, reason }));
+  const unlisted = state.unlisted();
   const body = JSON.stringify({
     // Clients of old expect a proxy that is well to have been updated just now.
     lastUpdated: formatTimestamp(ok ? now : latest),
@@ -46,6 +47,7 @@ export function healthAnswer(
     ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
     ...(verbose && quarantined.length > 0 ? { quarantined } : {}),
+    ...(verbose && unlisted.length > 0 ? { unlisted } : {}),
     ...(observed.length > 0 ? { observations: observed } : {}),
   });
   return { status: ok ? 200 : 503, body };

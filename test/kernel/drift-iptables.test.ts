@@ -5,6 +5,7 @@ import { eventually, Lab } from '../support/lab/lab.js';
 import { MODE_VARIABLE } from '../support/lab/mode.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { jumpOf } from './jump.js';
 
 const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80, targetPort: 8080 }], endpoints: ['pod-a'] });
 /** No periodic check comes to help. */
@@ -53,15 +54,3 @@ for (const flavor of process.env[MODE_VARIABLE] === undefined ? (['nft', 'legacy
     t.match(await lab.output('node', [`${mode}-save`]), /OTHERS -d 192\.0\.2\.1/, 'rules that are not ours stay');
     await proxy.consistent();
   });
-
-/** The command that deletes our jump from a built-in chain. */
-function jumpOf(saved: string, chain: string): readonly string[] {
-  const [, rule = ''] = new RegExp(`^-A ${chain} (.*-j KUBE-SERVICES)$`, 'm').exec(saved) ?? [];
-  return [
-    '-t',
-    'nat',
-    '-D',
-    chain,
-    ...rule.split(/ (?=(?:[^"]*"[^"]*")*[^"]*$)/).map((word) => word.replaceAll('"', '')),
-  ];
-}

@@ -278,12 +278,62 @@ for (const flavor of FLAVORS) {
   });
 }
 
-t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
-  const commands = 'add table ip mangle; add chain ip mangle c; add rule ip mangle c ct state new counter drop';
-  t.equal(spawnSync('nft', [commands]).status, 0);
-  const refused = await failure(addon.iptablesList('IPv4', 'nft', ['mangle'], []));
-  t.match(refused.message, /iptables list: .*mangle.*incompatible/);
+t.test('iptables-nft: a table that the program cannot list is listed chain by chain', async (t) => {
+  const family = 'IPv4';
+  const operations = [
+    {
+      type: 'chain',
+      table: 'mangle',
+      chain: 'T-OWN',
+      rules: [{ type: 'text', text: '-p tcp -j RETURN' }],
+      owner: null,
+    },
+    { type: 'rule', verb: 'insert', table: 'mangle', chain: 'FORWARD', text: '-m comment --comment "a b" -j T-OWN' },
+  ] as const;
+  await addon.iptablesRestore({ family, flavor: 'nft', operations });
+  const [own] = await addon.iptablesDigests({ family, flavor: 'nft', operations });
+  const list = async (): Promise<readonly unknown[]> =>
+    (await addon.iptablesList(family, 'nft', ['mangle'], ['T-']))
+      .filter(({ name }) => ['FORWARD', 'T-OWN', 't-others', 'others'].includes(name))
+      .map(({ name, policy, digest, rules }) => [name, policy, digest, rules])
+      .sort();
+  const foreign = '(not of iptables)';
+  const commands = [
+    'insert rule ip mangle FORWARD meta mark set 1',
+    'add rule ip mangle FORWARD ip daddr { 192.0.2.1 } accept',
+    'add chain ip mangle others { type filter hook forward priority -5; policy drop; }',
+    'add rule ip mangle others ct state new counter jump T-OWN',
+  ];
+  t.equal(spawnSync('nft', [commands.join('; ')]).status, 0);
+  const jump = '-m comment --comment "a b" -j T-OWN';
+  const builtIn = ['FORWARD', 'ACCEPT', null, [foreign, jump, `${foreign} -j ACCEPT`]];
+  t.same(await list(), [
+    builtIn,
+    ['T-OWN', null, own, ['-p tcp -j RETURN']],
+    ['others', 'DROP', null, [`${foreign} -j T-OWN`]],
+  ]);
+  t.equal(spawnSync('nft', ['add rule ip mangle T-OWN ct mark set 1']).status, 0);
+  t.match(await list(), [builtIn, ['T-OWN', null, null, [`${foreign} -j RETURN`, foreign]], ['others']]);
+
+  const removal = [
+    { ...operations[1], verb: 'delete' },
+    { type: 'delete-chain', table: 'mangle', chain: 'T-OWN' },
+  ] as const;
+  t.equal(spawnSync('nft', ['flush chain ip mangle others']).status, 0);
+  await addon.iptablesRestore({ family, flavor: 'nft', operations: removal });
+  t.match(await list(), [['FORWARD', 'ACCEPT', null, [foreign, `${foreign} -j ACCEPT`]], ['others']]);
+  const refused = await failure(addon.iptablesRestore({ family, flavor: 'nft', operations: removal.slice(0, 1) }));
+  t.match(refused, { code: 'ERR_IPTABLES', message: /rule is not there/ });
   spawnSync('nft', ['delete table ip mangle']);
+});
+
+t.test('iptables-nft: a condition on a set is not left out of a rule that ends the way of packets', async (t) => {
+  const commands = 'add table ip raw; add chain ip raw OUTPUT { type filter hook output priority -300; }';
+  const rules = 'add rule ip raw OUTPUT ip daddr { 192.0.2.1 } accept; add rule ip raw OUTPUT counter accept';
+  t.equal(spawnSync('nft', [`${commands}; ${rules}`]).status, 0);
+  const chain = (await addon.iptablesList('IPv4', 'nft', ['raw'], [])).find(({ name }) => name === 'OUTPUT');
+  t.match(chain, { name: 'OUTPUT', digest: /^[0-9a-f]{16}$/, rules: ['(not of iptables) -j ACCEPT', '-j ACCEPT'] });
+  spawnSync('nft', ['delete table ip raw']);
 });
 
 t.test('iptables waits for the legacy lock', async (t) => {

@@ -56,7 +56,7 @@ Napi::Value chain_value(Napi::Env env, const ChainListing& chain) {
   value.Set("name", Napi::String::New(env, chain.name));
   value.Set("policy", text_or_null(env, chain.policy));
   value.Set("ruleCount", Napi::Number::New(env, chain.rule_count));
-  value.Set("digest", Napi::String::New(env, chain.digest));
+  value.Set("digest", text_or_null(env, chain.digest));
   value.Set("rules", chain.rules ? texts_value(env, *chain.rules) : env.Null());
   return value;
 }
@@ -203,7 +203,7 @@ Napi::Value counts_value(Napi::Env env, const ChainListing& chain) {
   }
   Napi::Object value = Napi::Object::New(env);
   value.Set("chain", Napi::String::New(env, chain.name));
-  value.Set("digest", Napi::String::New(env, chain.digest));
+  value.Set("digest", text_or_null(env, chain.digest));
   value.Set("rules", texts_value(env, rules));
   value.Set("packets", numbers_value(env, packets));
   return value;

@@ -27,6 +27,7 @@ import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hook
 import { faultsOf, lackingParts, partsOf, type LackingPart } from '../xtables/parts.js';
 import type { RefusedByRules } from '../xtables/refused-by-rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
+import { Unlisted } from '../xtables/unlisted.js';
 import { AdoptedTable } from './adopted-table.js';
 import { ChainWriter, type RefusedStream, type SentStreams } from './chain-writer.js';
 import { dumpRules } from './dump.js';
@@ -83,6 +84,7 @@ export class IptablesDriver implements Driver<Chains> {
   /** All streams go through it, so that none of ours looks like an external change. */
   private readonly programs: TablesOptions['addon'];
   private readonly tables: Tables;
+  private readonly unlisted: Unlisted;
   /** Chains that are no longer used could not be removed. No trace shows it: the next check lists all chains, and so tries again. */
   private leavesChains = false;
   /** Since all chains were last in their known state. */
@@ -100,6 +102,7 @@ export class IptablesDriver implements Driver<Chains> {
     this.family = options.family;
     this.programs = counted(options);
     this.tables = new Tables({ ...options, addon: this.programs });
+    this.unlisted = new Unlisted(options.flavor, isOwnChain);
     this.groups = new ServiceGroups(options.now);
     this.chains = new ChainLedger(options.now);
   }
@@ -119,7 +122,7 @@ export class IptablesDriver implements Driver<Chains> {
   get limitations(): readonly Limitation[] {
     const { limitation } = this.options.policies;
     const decided = this.laterDecider === null ? null : decidedByOthers(this.laterDecider);
-    return [limitation ?? decided ?? REMEMBERED_WAIT, CONNECTIONS_GO_ON];
+    return [limitation ?? decided ?? REMEMBERED_WAIT, CONNECTIONS_GO_ON, ...this.unlisted.limitations];
   }
 
   prepare(): void {
@@ -218,6 +221,7 @@ export class IptablesDriver implements Driver<Chains> {
   readBack(listing: Chains, { table, isFirst, keeps }: SyncScope): boolean {
     const { view, groups } = this.plan;
     const listed = listedStates(listing, isOwnChain);
+    this.unlisted.note(listing);
     groups.noteDamage(listed);
     this.chains.readBackAll(listed);
     if (isFirst) this.takeOver(listing, keeps);
@@ -319,7 +323,7 @@ export class IptablesDriver implements Driver<Chains> {
 
   private async anyDiffers(node: NodePlan): Promise<boolean> {
     const listing = await this.listChains([]);
-    if ((await this.differsInSettings()) || this.losses(listing).length > 0) return true;
+    if (this.unlisted.isNews || (await this.differsInSettings()) || this.losses(listing).length > 0) return true;
     if (hookOperations(listing, node, this.settings).length > 0) return true;
     const decider = hasRetries(node, this.plan.view.frontends()) ? await this.options.decidesLater() : null;
     if (decider !== this.laterDecider) return true;
@@ -413,8 +417,8 @@ export class IptablesDriver implements Driver<Chains> {
     this.unplanned = [...held.frontends.keys()].filter((key) => view.frontend(key) === undefined);
   }
 
-  private listChains(textOf: readonly string[]): Promise<Chains> {
-    return this.tables.list([...OTHERS_CHAINS, ...textOf]);
+  private async listChains(textOf: readonly string[]): Promise<Chains> {
+    return this.unlisted.believe(await this.tables.list([...OTHERS_CHAINS, ...textOf]), this.chains.acknowledged);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   PROXY_FIREWALL_HOOKS,
   type Hook,
 } from '../xtables/hooks.js';
+import { FOREIGN_RULE } from '../xtables/rules.js';
 import { CHAIN } from './names.js';
 
 /**
@@ -54,12 +55,15 @@ export function wantedHooks(withFirewall: boolean, withRetries: boolean): readon
 const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
+/** The same rule, and any other that drops, in a chain that cannot be listed. */
+const UNLISTED_DROP = `${FOREIGN_RULE} -j DROP`;
+
 /** Operations that complete the chain that kubelet and we share, whichever makes it first. Others' rules in it stay. */
 export function firewallOperations(listing: readonly IptablesChainListing[]): readonly IptablesOperation[] {
   const common = { table: 'filter', chain: CHAIN.firewall } as const;
   const chain = listing.find(({ table, name }) => table === common.table && name === common.chain);
   if (chain === undefined)
     return [{ type: 'chain', ...common, rules: [{ type: 'text', text: LOCALNET_RULE }], owner: null }];
-  if (chain.rules?.includes(LOCALNET_RULE)) return [];
+  if (chain.rules?.some((rule) => rule === LOCALNET_RULE || rule === UNLISTED_DROP)) return [];
   return [{ type: 'rule', verb: 'insert', ...common, text: LOCALNET_RULE }];
 }

@@ -63,7 +63,7 @@ function withoutScheduler(scheduler: string): Limitation {
 /** The ipvs mode of one family. The README of this folder explains what becomes of a packet. */
 export class IpvsDriver implements Driver<Look> {
   readonly family: Family;
-  readonly limitations: readonly Limitation[];
+  private readonly ownLimitations: readonly Limitation[];
   readonly polls = 'everything';
   readonly replaces = false;
   readonly notes = null;
@@ -88,7 +88,7 @@ export class IpvsDriver implements Driver<Look> {
     this.family = family;
     const withoutThem = (options.lacking ?? []).map(withoutScheduler);
     const attempts = attemptsWait('mode ipvs cannot send them elsewhere');
-    this.limitations = [attempts, CONNECTIONS_GO_ON, ATTEMPTS_NOT_COUNTED, ...withoutThem];
+    this.ownLimitations = [attempts, CONNECTIONS_GO_ON, ATTEMPTS_NOT_COUNTED, ...withoutThem];
     this.ledgers = new Ledgers(now);
     const { services } = this.ledgers;
     // An object that this process made, or may have made, is a proxy's, independent of what else has gone since.
@@ -102,6 +102,10 @@ export class IpvsDriver implements Driver<Look> {
     this.rules = new RuleWriter({ addon: addon.iptables, family, flavor, now, ...observer });
     const { ledgers, desired, rules, ownership } = this;
     this.comparison = new Comparison({ ...options, ledgers, desired, rules, ownership });
+  }
+
+  get limitations(): readonly Limitation[] {
+    return [...this.ownLimitations, ...this.rules.limitations];
   }
 
   /** When it is to be looked whether connections have ended. */

@@ -1,10 +1,12 @@
 import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
+import type { Limitation } from '../contract.js';
 import { differences, listedStates, statesOf, type ChainStates } from '../xtables/chain-states.js';
 import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { chainOperation, deleteOperation } from '../xtables/operations.js';
 import { chainId } from '../xtables/rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
+import { Unlisted } from '../xtables/unlisted.js';
 import { isOwnChain } from './footprint.js';
 import { CHAIN } from './names.js';
 import { chains, HOOKS } from './rules.js';
@@ -29,11 +31,13 @@ export class RuleWriter {
   /** Null: unknown. */
   private acknowledged: ChainStates | null = null;
   private readonly tables: Tables;
+  private readonly unlisted: Unlisted;
   rules = 0;
   bytes = 0;
 
   constructor(private readonly options: RuleWriterOptions) {
     this.tables = new Tables(options);
+    this.unlisted = new Unlisted(options.flavor, isOwnChain);
   }
 
   /** Another value after every change of what the kernel is known to hold. */
@@ -41,8 +45,12 @@ export class RuleWriter {
     return this.acknowledged;
   }
 
-  list(textOf: readonly string[] = []): Promise<readonly IptablesChainListing[]> {
-    return this.tables.list(textOf);
+  get limitations(): readonly Limitation[] {
+    return this.unlisted.limitations;
+  }
+
+  async list(textOf: readonly string[] = []): Promise<readonly IptablesChainListing[]> {
+    return this.unlisted.believe(await this.tables.list(textOf), this.acknowledged);
   }
 
   /** Rules lost or altered since they were acknowledged, a line each. */
@@ -75,8 +83,10 @@ export class RuleWriter {
         return held?.get(id)?.digest !== wanted.get(id)?.digest;
       })
       .map(chainOperation);
-    if (listing !== null)
+    if (listing !== null) {
+      this.unlisted.note(listing);
       operations.push(...hookRepairs(listing, HOOKS), ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.iptables));
+    }
     const takesOver = listing !== null && held?.has(chainId('nat', CHAIN.services)) === true;
     const isLast = ({ table }: IptablesOperation): boolean => takesOver && table === 'nat';
     return {

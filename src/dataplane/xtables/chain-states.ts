@@ -27,6 +27,9 @@ export async function statesOf(
   );
 }
 
+/** The digest of a chain that could not be listed: no rules have it. */
+const UNKNOWN = '';
+
 /** The states of listed chains. @param isOwn which of them are the mode's, or kube-proxy's in the same mode. */
 export function listedStates(
   listing: readonly IptablesChainListing[],
@@ -35,7 +38,7 @@ export function listedStates(
   return new Map(
     listing
       .filter(({ table, name }) => isOwn(table, name))
-      .map(({ table, name, digest, ruleCount: rules }) => [chainId(table, name), { digest, rules }]),
+      .map(({ table, name, digest, ruleCount: rules }) => [chainId(table, name), { digest: digest ?? UNKNOWN, rules }]),
   );
 }
 
@@ -49,6 +52,7 @@ export function differences(
     if (!isMissed(id)) return [];
     const state = found.get(id);
     if (state === undefined) return [`chain ${id} was missing`];
+    if (state.digest === UNKNOWN) return [`chain ${id} could not be listed`];
     return state.digest === digest ? [] : [`chain ${id} had other rules`];
   });
 }

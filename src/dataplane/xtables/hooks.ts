@@ -1,6 +1,6 @@
 import type { IptablesChainListing, IptablesRuleOperation, IptablesTable } from '../../native/contract.js';
 import { SHARED_CHAIN } from './names.js';
-import { commentMatch } from './rules.js';
+import { commentMatch, FOREIGN_RULE } from './rules.js';
 
 /** A rule of a built-in chain that leads to one of ours. */
 export interface Hook {
@@ -72,6 +72,7 @@ export function hookRepairs(
   const operations = wanted.map(({ table, chain, text, place }): IptablesRuleOperation[] => {
     const rules = rulesOf(listing, table, chain);
     const count = rules.filter((rule) => rule === text).length;
+    if (count === 0 && rules.some((rule) => isUnknownJump(rule, text))) return [];
     const isKept =
       count > 0 && (place === 'first' ? isReached(rules, text) : isBehindDecisions(rules, text, table, listing));
     const operation = (verb: IptablesRuleOperation['verb']): IptablesRuleOperation => ({
@@ -102,8 +103,14 @@ function isBehindDecisions(
 ): boolean {
   return !rules.slice(rules.lastIndexOf(text) + 1).some((rule) => {
     const [, target = ''] = TARGET.exec(rule) ?? [];
-    return TRACKING.includes(target) || listing.some((each) => each.table === table && each.name === target);
+    const isChain = listing.some((each) => each.table === table && each.name === target);
+    return rule === FOREIGN_RULE || TRACKING.includes(target) || isChain;
   });
+}
+
+/** Whether a rule that cannot be listed leads where the jump does: it may be the jump, as programs of another release write it. */
+function isUnknownJump(rule: string, jump: string): boolean {
+  return rule.startsWith(FOREIGN_RULE) && rule.endsWith(jump.slice(jump.lastIndexOf(' -j ')));
 }
 
 /** The operations that remove such jumps of the listing. */

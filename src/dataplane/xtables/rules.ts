@@ -10,6 +10,9 @@ import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
 import type { LocalDetector } from '../../plan/types.js';
 
+/** Begins the text of a listed rule that the programs cannot list ({@link IptablesChainListing.rules}). It is a word of none that they can. */
+export const FOREIGN_RULE = '(not of iptables)';
+
 /** A chain as it should be. Its rules have the exact spelling of iptables-save, so that sent and listed rules have one digest. */
 export interface Chain {
   readonly table: IptablesTable;

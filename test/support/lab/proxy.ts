@@ -35,6 +35,8 @@ export interface ProxyOptions {
   readonly cluster?: Cluster;
   /** A program and its arguments that the process is started by. */
   readonly launcher?: readonly string[];
+  /** The distribution's tools cannot list the rules, because of rules of others. */
+  readonly unlisted?: boolean;
   /** Environment variables of the process. */
   readonly env?: Readonly<Record<string, string>>;
   /** A program with kube-proxy's command line and nothing besides, in place of ours; it needs a cluster. */
@@ -231,7 +233,10 @@ export class Proxy {
 
   /** Rejects unless the kernel holds what the manifests ask for, and where it is asked for the distribution's tools list it. */
   async #agrees(toolsList: boolean): Promise<void> {
-    const lists = toolsList ? [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])] : [];
+    const lists =
+      toolsList && this.#options.unlisted !== true
+        ? [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])]
+        : [];
     let [held] = await Promise.all([this.#contents(), ...lists]);
     if (held.plan === '') throw new Error(`the plan is empty: ${held.errors.join('; ')}`);
     // What is deleted after its last use may take a moment longer: chains of mode nftables LINGER_MS, notes of gone flows less.
