@@ -319,11 +319,7 @@ export class OwnInstruments extends Definitions {
     'Frontends that the kernel rejects; others are served.',
     FAMILY,
   );
-  readonly unlisted = this.gauge(
-    'unlisted_tables',
-    "Tables of rules that the host's programs cannot list because of other programs' rules.",
-    FAMILY,
-  );
+  readonly unlisted = this.gauge('unlisted_tables', "Tables that other programs' rules keep us from listing.", FAMILY);
   readonly unremembered = this.counter(
     'affinity_unremembered_connections_total',
     'Connections without session affinity because its table was full.',

@@ -329,7 +329,8 @@ t.test('iptables-nft: a table that the program cannot list is listed chain by ch
 
 t.test('iptables-nft: a condition on a set is not left out of a rule that ends the way of packets', async (t) => {
   const commands = 'add table ip raw; add chain ip raw OUTPUT { type filter hook output priority -300; }';
-  const rules = 'add rule ip raw OUTPUT ip daddr { 192.0.2.1 } accept; add rule ip raw OUTPUT counter accept';
+  const rules =
+    'add rule ip raw OUTPUT ip daddr { 192.0.2.1, 192.0.2.2 } accept; add rule ip raw OUTPUT counter accept';
   t.equal(spawnSync('nft', [`${commands}; ${rules}`]).status, 0);
   const chain = (await addon.iptablesList('IPv4', 'nft', ['raw'], [])).find(({ name }) => name === 'OUTPUT');
   t.match(chain, { name: 'OUTPUT', digest: /^[0-9a-f]{16}$/, rules: ['(not of iptables) -j ACCEPT', '-j ACCEPT'] });
