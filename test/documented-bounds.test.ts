@@ -29,6 +29,7 @@ import { MOST_ENTRIES } from '../src/control/sync-cycle.js';
 import { declaredText, RECENT_SECONDS } from '../src/dataplane/nftables/schema.js';
 import { MOST_DEPARTURES, NAMESPACE_DEPARTURES } from '../src/plan/known-departures.js';
 import { AFFINITY_ENTRIES } from '../src/plan/frontend-limit.js';
+import { MOST_PAIRS } from '../src/plan/planner.js';
 import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
 import { ALL_CLIENTS_BURST_MS, ALL_CLIENTS_MS, CLIENT_BURST_MS, CLIENT_MS } from '../src/serve/client-shares.js';
 import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.js';
@@ -81,6 +82,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'clients with affinity, mode iptables': [IP_LIST_TOT],
     'clients with affinity, mode ipvs': [],
     'slots of all Services in one IP family, mode nftables': [DEFAULT_BALANCE.slots],
+    'endpoints that one plan compares for slots, in one IP family': [MOST_PAIRS / MIB],
     'slots of one table, mode nftables': [of('src/plan/types.ts MOST_SLOTS')],
     'endpoints that a table of slots shares, mode nftables': [of('src/plan/slot-table.ts MOST_TABLE_ENDPOINTS')],
     'zones that an annotation names': [of('src/sources/translate/balance.ts MOST_ZONES')],
@@ -102,6 +104,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'log lines of conflicts and limits': [LINES],
     'lines of a log file that wait for the disk': [of('src/observe/rotated-file.ts MAX_WAITING') / MIB],
     'spans that wait for the collector': [of('src/observe/traces/exporting.ts MAX_WAITING')],
+    'text of a client that waits for its time': [of('src/serve/paced-reading.ts MOST_HELD_BYTES') / KIB],
     'unanswered requests of one connection': [of('src/serve/connection-limit.ts MAX_UNANSWERED')],
     'clients whose TLS handshakes are counted apart': [of('src/base/token-buckets.ts MAX_BUCKETS')],
     'clients that were last answered with success': [of('packages/secured/src/handshakes.ts MAX_ADMITTED')],

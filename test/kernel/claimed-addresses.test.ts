@@ -3,7 +3,7 @@
 import t from 'tap';
 import { usually } from '../support/extent.js';
 import { endpoint, Lab } from '../support/lab/lab.js';
-import { traitsOf, type LabMode } from '../support/lab/mode.js';
+import { configuredMode, type LabMode } from '../support/lab/mode.js';
 import { service, serviceCIDR, type Manifest } from '../support/lab/objects.js';
 import { checkRows, FAMILY_VIEWS, IPV4, IPV6, slices, type FamilyView } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
@@ -24,7 +24,7 @@ const CLAIMS: readonly {
   {
     what: "another Service's cluster IP, by a port that it does not use",
     address: (view) => view.clusterIP(41),
-    refused: (_, mode) => (traitsOf(mode).refusesUnusedPorts ? 'refused' : 'dropped'),
+    refused: (_, mode) => (configuredMode(mode).name === 'iptables' ? 'dropped' : 'refused'),
   },
   { what: 'an unused address of a ServiceCIDR', address: (view) => view.clusterIP(99), refused: () => 'dropped' },
   {

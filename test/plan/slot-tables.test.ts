@@ -8,7 +8,7 @@ import { cpuTime } from '../support/cpu-time.js';
 import { planSettings } from '../support/plan-settings.js';
 import { service, slice } from '../support/rows.js';
 
-const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null } };
+const NODE = { name: 'me', zone: null, addresses: { IPv4: null, IPv6: null }, ranges: null };
 const HASHED = { by: 'address', unreadable: [] } as const;
 const SETTINGS = planSettings();
 /** The most that one sync of changes takes. */
