@@ -119,7 +119,10 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'a manifest file': [of('src/sources/manifests/file-reading.ts MAX_FILE_BYTES') / MIB],
     'a manifest in YAML': [of('src/sources/manifests/parse.ts MAX_YAML_CHARS') / MIB],
     'broken objects of one manifest': [of('src/sources/manifests/parse.ts MAX_BROKEN')],
-    "a node's part of a bug report": [of('packages/nodes/src/bugreport.ts MOST_BYTES') / MIB],
+    "a node's part of a bug report": [
+      of('packages/nodes/src/bugreport.ts MOST_BYTES') / MIB,
+      of('packages/nodes/src/bugreport.ts MOST_BYTES_OF_MANY') / MIB,
+    ],
     'text of others in a message': [MAX_MESSAGE_BYTES],
     'a frame or item of the API server': [MAX_FRAME_BYTES / MIB],
     'the answer of a manifest URL': [MAX_MANIFEST_BYTES / MIB],

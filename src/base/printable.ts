@@ -1,5 +1,5 @@
 // C0 but for tabs and line feeds, DEL and C1 (ECMA-48), the separators of lines, and what turns the direction of text (Unicode UAX #9).
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+export const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
  * Text of several lines as it may be shown on a terminal: control characters as `\u001b`. Texts from outside could set colours, move the cursor or

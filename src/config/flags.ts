@@ -71,7 +71,7 @@ export function parseWords(flags: readonly Flag[], argv: readonly string[], usag
     .argument('[words...]')
     .helpOption('-h, --help')
     .exitOverride()
-    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
+    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined, stripColor: (text) => text })
     .showSuggestionAfterError(false);
   // This program prints its own help; the bundle leaves commander's out.
   program.helpInformation = () => '';

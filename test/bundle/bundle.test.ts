@@ -344,3 +344,12 @@ t.test('the bundle is small, and ASCII only, so that V8 stores a character in a 
   t.equal(/[^\0-\x7f]/.exec(readFileSync(BUNDLE, 'utf8')), null);
   t.end();
 });
+
+t.test('help is printed where the output has no colours, and a wrong flag is refused', (t) => {
+  const run = (...words: readonly string[]): object =>
+    spawnSync(process.execPath, [PROGRAM, ...words], { encoding: 'utf8' });
+  t.match(run('--help'), { status: 0, stdout: /--config/, stderr: '' });
+  t.match(run('status', '--help'), { status: 0, stdout: /--output/, stderr: '' });
+  t.match(run('--helf'), { status: 1, stdout: '', stderr: /unknown flag: --helf/ });
+  t.end();
+});

@@ -203,7 +203,7 @@ t.test('each command reads only the bundles that it needs', (t) => {
     ],
     [
       ['render', ...objects, '--proxy-mode=nftables'],
-      ['help', 'commands', 'manifests', 'nftables', 'nftables-table', 'reconciler'],
+      ['help', 'commands', 'manifests', 'nftables', 'reconciler', 'nftables-table'],
     ],
     [
       ['render', ...objects, '--proxy-mode=iptables'],
@@ -220,7 +220,7 @@ t.test('each command reads only the bundles that it needs', (t) => {
 
 t.test('a proxy loads only the configured mode, even when it removes rules of another mode', async (t) => {
   for (const [mode, names, left, namesForThat] of [
-    ['nftables', ['nftables', 'nftables-table', 'reconciler'], null, []],
+    ['nftables', ['nftables', 'reconciler', 'nftables-table'], null, []],
     // What was noted in the table concerns flows that are to end.
     [
       'iptables',

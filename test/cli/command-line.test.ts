@@ -37,12 +37,12 @@ t.test("CL-03: --version prints the version, short and as kube-proxy's structure
   t.match(short, { status: 0, stderr: '' });
   t.match(
     short.stdout,
-    /^Kubernetes v1\.36\.2 \(pointsman \d+\.\d+\.\d+.*\)\n$/,
+    /^Kubernetes v1\.37\.2 \(pointsman \d+\.\d+\.\d+.*\)\n$/,
     'one line, whose second word is the Kubernetes release',
   );
   const { status, stdout } = run('--version=raw');
   t.equal(status, 0);
-  t.match(stdout, /^version\.Info\{Major:"1", Minor:"36", .*GitVersion:"v1\.36\.2", .*\}\n$/);
+  t.match(stdout, /^version\.Info\{Major:"1", Minor:"37", .*GitVersion:"v1\.37\.2", .*\}\n$/);
   t.match(stdout, `Platform:"${goPlatform()}"`);
   t.end();
 });

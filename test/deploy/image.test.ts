@@ -207,7 +207,7 @@ t.test('the container image has no shell, and its program runs', needs('image'),
   for (const name of ['pointsman', 'kube-proxy']) {
     t.match(await run(root, [name, '--version']), {
       status: 0,
-      output: /^Kubernetes v1\.36\.\d+ \(pointsman \d.*\)\n$/,
+      output: /^Kubernetes v1\.37\.\d+ \(pointsman \d.*\)\n$/,
     });
   }
   t.match(await run(root, ['pointsman', '--help']), { status: 0, output: /^Usage: pointsman / });

@@ -115,7 +115,7 @@ interface World {
 
 t.test('hostile Services are served within bounds', async (t) => {
   const lab = await Lab.start(t);
-  await lab.serveAll(['pod-a', 'pod-b'], [[80, 'TCP']]);
+  await lab.serveAll(['pod-a', 'pod-b', 'remote-node'], [[80, 'TCP']]);
   t.comment(`times of a machine that is ${SLOWNESS.toFixed(1)} times as fast count`);
   const plane = await ControlPlane.start(t, lab);
   const proxy = await Proxy.prepare(t, lab, { cluster: plane });

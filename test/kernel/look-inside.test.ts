@@ -257,7 +257,7 @@ t.test('status prints the state of the process', async (t) => {
   await proxy.apply([...WEB, ...conflict]);
   const status = await inside.status();
   t.match(status, {
-    version: /^v1\.36/,
+    version: /^v1\.37/,
     pid: Number,
     mode: 'nftables',
     node: NODE_NAME,
@@ -292,7 +292,7 @@ t.test('status prints the state of the process', async (t) => {
   );
   t.ok(status.memory.residentBytes > 1e6 && status.uptimeSeconds > 0);
   const text = await inside.print('status');
-  t.match(text, /^pointsman 0\.1\.0 for Kubernetes v1\.36\.\d+, nftables on node-1, process \d+, up \d+s\nhealthy\n/);
+  t.match(text, /^pointsman 0\.1\.0 for Kubernetes v1\.37\.\d+, nftables on node-1, process \d+, up \d+s\nhealthy\n/);
   t.match(text, /^IPv4: in sync, 4 Services, 7 frontends, 4 endpoints, 0 frontends pending$/m);
   t.match(text, /^ {2}conflict: IPv4 198\.51\.100\.9:80\/TCP/m);
 

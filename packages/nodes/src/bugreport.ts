@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Archive } from '../../../src/base/archive.js';
 import { messageOf } from '../../../src/base/error-message.js';
-import { printableText } from '../../../src/base/printable.js';
+import { CONTROLS, printableText } from '../../../src/base/printable.js';
 import { planText } from '../../../src/serve/plan-stream.js';
 import { ClusterApi, ClusterError, statusMessage } from './cluster-api.js';
 import { POD_PLACE, readNodes, readPods, type ProxyPod } from './cluster.js';
@@ -25,9 +26,11 @@ interface ReportedNodes {
 const AT_ONCE = 8;
 /** The time of a node, for all of its parts. */
 const NODE_MS = 60_000;
-/** The plan of 250,000 endpoints takes some 20 MB. */
+/** Of one node, as they are written. The plan of 250,000 endpoints takes some 20 MB, and is left out of a report of many. */
 const MOST_BYTES = 64 << 20;
+const MOST_BYTES_OF_MANY = 8 << 20;
 const LOG_LINES = 2000;
+const LONGEST_FOLDER = 60;
 
 interface Part {
   readonly name: string;
@@ -120,7 +123,10 @@ async function reportInto(path: string, asked: ReportedNodes, now: Date): Promis
     const parts = PARTS.filter(({ isLong }) => node !== '' || isLong !== true);
     for (let from = 0; from < nodes.length; from += AT_ONCE) {
       const some = nodes.slice(from, from + AT_ONCE);
-      const reports = await Promise.all(some.map((each) => reportOf(each, pods.get(each) ?? null, parts, api, asker)));
+      const most = node === '' ? MOST_BYTES_OF_MANY : MOST_BYTES;
+      const reports = await Promise.all(
+        some.map((each) => reportOf({ node: each, pod: pods.get(each) ?? null, parts, most }, api, asker)),
+      );
       for (const { node: name, files, lines: texts, isWhole } of reports) {
         const named = files.map((file) => ({
           name: `pointsman/${folderOf(name)}/${file.name}`,
@@ -163,23 +169,28 @@ function aboutText(node: string, now: Date, lines: readonly string[]): string {
   ].join('\n');
 }
 
-async function reportOf(
-  node: string,
-  pod: ProxyPod | null,
-  parts: readonly Part[],
-  api: ClusterApi,
-  asker: ProxyAsker,
-): Promise<NodeReport> {
+/** What one node is asked for, and how many bytes all of it may take. */
+interface Question {
+  readonly node: string;
+  readonly pod: ProxyPod | null;
+  readonly parts: readonly Part[];
+  readonly most: number;
+}
+
+async function reportOf({ node, pod, parts, most }: Question, api: ClusterApi, asker: ProxyAsker): Promise<NodeReport> {
   if (pod === null) return { node, files: [], lines: [`${node}: no pod of the proxy is on it`], isWhole: false };
   const signal = AbortSignal.timeout(NODE_MS);
   const files: NodeReport['files'][number][] = [];
   const lines: string[] = [];
   let isWhole = true;
+  let left = most;
   for (const { name, what, page } of parts) {
     const at = `${folderOf(node)}/${name}`;
     try {
-      const text = page === null ? await logOf(pod, api, signal) : await asker.askText(pod, page, signal, MOST_BYTES);
-      files.push({ name, text: printableText(name === 'plan.txt' ? planText(text) : text) });
+      const answer = page === null ? await logOf(pod, api, signal, left) : await asker.askText(pod, page, signal, left);
+      const text = printed(name === 'plan.txt' ? planText(answer) : answer, left);
+      left -= Buffer.byteLength(text);
+      files.push({ name, text });
       lines.push(`${at}: ${what}`);
     } catch (error) {
       const problem = printableText(error instanceof NoAnswer ? error.message : messageOf(error));
@@ -191,15 +202,33 @@ async function reportOf(
   return { node, files, lines, isWhole };
 }
 
-async function logOf({ namespace, name }: ProxyPod, api: ClusterApi, signal: AbortSignal): Promise<string> {
+/** @throws NoAnswer where it takes more bytes once control characters are escaped, each of which takes up to six. */
+function printed(text: string, most: number): string {
+  let bytes = Buffer.byteLength(text);
+  for (const [control] of text.matchAll(CONTROLS)) {
+    bytes += 6 - Buffer.byteLength(control);
+    if (bytes > most) throw new NoAnswer(`more than the ${most} bytes that are left for this node`, true);
+  }
+  return printableText(text);
+}
+
+async function logOf(
+  { namespace, name }: ProxyPod,
+  api: ClusterApi,
+  signal: AbortSignal,
+  maxBytes: number,
+): Promise<string> {
   const pod = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-  const question = { maxBytes: MOST_BYTES, timeoutMs: TIMEOUT_MS, signal };
+  const question = { maxBytes, timeoutMs: TIMEOUT_MS, signal };
   const { status, body } = await api.ask(`${pod}/log?tailLines=${LOG_LINES}`, question);
   if (status === 200) return body;
   throw new ClusterError(`${status} by the API server: ${statusMessage(body) ?? body.slice(0, 200)}`);
 }
 
-/** A node's name as that of a folder: names in an archive are short. */
+/** A node's name as that of a folder: names in an archive are short. One that has to be changed keeps apart from others by its digest. */
 function folderOf(node: string): string {
-  return node.replace(/[^-.\w]/g, '_').slice(0, 60);
+  const name = node.replace(/[^-.\w]/g, '_').slice(0, LONGEST_FOLDER);
+  if (name === node) return name;
+  const digest = createHash('sha256').update(node).digest('hex').slice(0, 16);
+  return `${name.slice(0, LONGEST_FOLDER - digest.length - 1)}-${digest}`;
 }

@@ -421,7 +421,7 @@ async function report(
   const status = await bugreportOf({ ...usual, ...asked }, { complain, write });
   if (status === 2) return { status, out, files: new Map() };
   t.equal(statSync(file).mode & 0o777, 0o600);
-  const tar = (...words: readonly string[]): string => execFileSync('tar', [...words], { encoding: 'utf8' });
+  const tar = (...words: readonly string[]): string => execFileSync('tar', [...words], { encoding: 'utf8', maxBuffer: 1 << 26 });
   const names = tar('-tzf', file)
     .split('\n')
     .filter((name) => name !== '');
@@ -458,6 +458,29 @@ t.test('bugreport collects one node, or all nodes', async (t) => {
   t.match(await report(t, front, { node: 'one', file: '/nowhere/x' }), { status: 2, out: /^\/nowhere\/x: ENOENT/ });
   front.forbidden = '/api/v1/namespaces/kube-system/pods/proxy-one/log';
   t.match(await report(t, front, { node: 'one' }), { status: 1, out: /one\/log\.txt: .*403 by the API server/ });
+});
+
+t.test('a bug report keeps nodes of long names apart, and takes 8 MiB of each', async (t) => {
+  const MIB = 1 << 20;
+  /** Three MiB of control characters are 18 when they are printed. */
+  const loud: Backend = (_, response) => response.end('\u0001'.repeat(3 * MIB));
+  const plainText: Backend = (_, response) => response.end('a'.repeat(3 * MIB));
+  const long = 'a'.repeat(60);
+  const front = await cluster(t, {
+    loud: { 'http:10249': loud },
+    [`${long}-1`]: { 'http:10249': plainText },
+    [`${long}-2`]: { 'http:10249': plainText },
+  });
+  const { status, files } = await report(t, front, {});
+  t.equal(status, 1, 'parts of each are left out');
+  t.match(files.get('pointsman/loud/overview.json'), /^could not be read: more than the 8388608 bytes/);
+  const folders = new Set([...files.keys()].map((name) => name.split('/').at(1)));
+  t.equal([...folders].filter((name) => name?.startsWith('aaaa')).length, 2, 'two nodes, two folders');
+  for (const folder of folders) {
+    const own = [...files].filter(([name]) => name.startsWith(`pointsman/${String(folder)}/`));
+    const bytes = own.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0);
+    t.ok(bytes <= 8 * MIB + 10_000, `${String(folder)}: ${bytes} bytes`);
+  }
 });
 
 t.test('explain about a node is answered by the proxy of that node', async (t) => {

@@ -124,17 +124,17 @@ const ON_A_NODE_PORT: readonly Manifest[] = [
   }),
 ];
 
-/** The API server is on a pod's address here, and an older Service has that address as its external IP. */
+/** The API server is on the other node, and an older Service has that node's address as its external IP. */
 const ON_THE_API_SERVER: readonly Manifest[] = [
   ...dualStack('kubernetes', {
     number: 66,
     ports: [{ port: 443, targetPort: 80 }],
-    endpoints: ['pod-b'],
+    endpoints: ['remote-node'],
   }),
   service('usurper', {
     clusterIPs: [IPV4.clusterIP(67)],
     ports: ports(100),
-    externalIPs: [ADDRESSES['pod-b'].IPv4],
+    externalIPs: [ADDRESSES['remote-node'].IPv4],
     creationTimestamp: '2020-01-01T00:00:00Z',
   }),
   endpointSlice('usurper', [{ address: ADDRESSES['pod-a'].IPv4 }], ports(100)),
@@ -274,7 +274,7 @@ export const ROWS: readonly Row[] = [
     reported:
       /^conflict: IPv4 .* belongs to default\/kubernetes, an endpoint of which has this address; default\/usurper:/,
     event: ['AddressConflict', 'usurper'],
-    works: { to: endpoint(ADDRESSES['pod-b'].IPv4, 80), answers: 'pod-b' },
+    works: { to: endpoint(ADDRESSES['remote-node'].IPv4, 80), answers: 'remote-node' },
   },
   // The kernel that runs as a program takes a millisecond for each. Only mode nftables has room of its own for clients.
   ...(IS_EMULATED
