@@ -57,18 +57,8 @@ export function planService(
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(
-    family,
-    service,
-    slices,
-    key,
-    clusterIP,
-    node,
-    settings,
-    hasSlots,
-    warming,
-    tables,
-  );
+  const given = [family, service, slices, key, clusterIP, node, settings, hasSlots, warming, tables] as const;
+  const planner = new ServicePlanner(...given);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
@@ -81,11 +71,8 @@ export function planService(
     if (kept === null) continue;
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
-    const selection = select(family, port, slices, selectionFacts(node, service, settings), {
-      cluster: !policies.internalLocal || policies.accessible,
-      local: policies.internalLocal || (keepsLocal && policies.accessible),
-      onePort: balancesOnly,
-    });
+    const wanted = listsOf(policies, keepsLocal, balancesOnly);
+    const selection = select(family, port, slices, selectionFacts(node, service, settings), wanted);
     for (const address of selection.readyHere) readyHere.add(address);
     if (balancesOnly && port.protocol === 'SCTP') {
       limitations.push(...planner.limitations(port));
@@ -109,6 +96,15 @@ export function planService(
     healthCheck: healthCheck(service, key, readyHere.size),
     limitations: limitations.length === 0 ? NO_LIMITATIONS : limitations,
   };
+}
+
+/** The lists of endpoints that a port's policies use. */
+function listsOf(
+  { internalLocal, accessible }: ReturnType<ServicePlanner['policies']>,
+  keepsLocal: boolean,
+  onePort: boolean,
+): Parameters<Select>[4] {
+  return { cluster: !internalLocal || accessible, local: internalLocal || (keepsLocal && accessible), onePort };
 }
 
 /** Requests of a Service that are not met, whatever its ports and endpoints are: of a plan that is not made. */

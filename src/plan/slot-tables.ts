@@ -47,7 +47,7 @@ class ServiceTables {
   /** By content. */
   private readonly made = new Map<string, SlotTable>();
   private readonly wanted = new Map<string, Wanted>();
-  private used = new Map<string, SlotTable>();
+  private readonly used = new Map<string, SlotTable>();
 
   constructor(
     private readonly before: ReadonlyMap<string, SlotTable>,

@@ -4,11 +4,11 @@ import '../support/namespace.js';
 
 import t from 'tap';
 import { HERE_VARIABLE, underEmulation } from '../support/extent.js';
-import { KINDS, SHARED } from './cases/index.js';
+import { SHORTEST, SHARED } from './cases/index.js';
 import { judge } from './judge.js';
 
 process.env[HERE_VARIABLE] = 'yes';
 
 void t.test('mode ipvs, iptables-legacy', (t) =>
-  judge(t, underEmulation(KINDS, SHARED), { mode: 'ipvs-legacy', mostSteps: underEmulation(1, 2) }),
+  judge(t, underEmulation(SHORTEST, SHARED), { mode: 'ipvs-legacy', mostSteps: underEmulation(1, 2) }),
 );

@@ -1,4 +1,5 @@
 import { FAMILIES, type Family } from '../../src/base/ip.js';
+import { underEmulation } from '../support/extent.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, Lab, type Closable } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
@@ -17,7 +18,7 @@ const SERVICE_CIDR = serviceCIDR('kubernetes', [PREFIXES.services.IPv4, PREFIXES
 /** Where clients are that have to get answers through the node which translated their question. */
 const CLIENTS = { IPv4: '203.0.113.0/24', IPv6: '2001:db8:203::/64' } as const;
 
-const ROWS_AT_ONCE = 48;
+const ROWS_AT_ONCE = underEmulation(12, 48);
 
 /** What counts outcomes and lives as long as a case: a test of tap, or main.ts. */
 export interface Judgement extends ProxyScope {

@@ -421,7 +421,8 @@ async function report(
   const status = await bugreportOf({ ...usual, ...asked }, { complain, write });
   if (status === 2) return { status, out, files: new Map() };
   t.equal(statSync(file).mode & 0o777, 0o600);
-  const tar = (...words: readonly string[]): string => execFileSync('tar', [...words], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  const tar = (...words: readonly string[]): string =>
+    execFileSync('tar', [...words], { encoding: 'utf8', maxBuffer: 1 << 26 });
   const names = tar('-tzf', file)
     .split('\n')
     .filter((name) => name !== '');

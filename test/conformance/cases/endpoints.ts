@@ -72,7 +72,7 @@ export const ENDPOINT_CASES: readonly Case[] = [
             shows: 'VD-21 resets have no rate limit',
             from: 'client',
             to: 'empty node-port:80',
-            times: 400,
+            times: 200,
             expect: 'refused',
           },
         ],
