@@ -18,11 +18,3 @@ export const CASES: readonly Case[] = [
 
 /** Those that need no process of their own: what configuration does not change. */
 export const SHARED: readonly Case[] = CASES.filter(({ own }) => own === undefined);
-
-const OF_EACH_KIND = ['no-endpoints', 'cluster-ips', 'external-policies', 'source-ranges'];
-
-/** One of each kind, for a kernel that is shown to do the same. */
-export const KINDS: readonly Case[] = SHARED.filter(({ id }) => OF_EACH_KIND.includes(id));
-
-/** The shortest of these, where minutes count. */
-export const SHORTEST: readonly Case[] = SHARED.filter(({ id }) => id === 'cluster-ips');

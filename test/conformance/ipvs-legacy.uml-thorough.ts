@@ -3,12 +3,10 @@
 import '../support/namespace.js';
 
 import t from 'tap';
-import { HERE_VARIABLE, underEmulation } from '../support/extent.js';
-import { SHORTEST, SHARED } from './cases/index.js';
+import { HERE_VARIABLE } from '../support/extent.js';
+import { SHARED } from './cases/index.js';
 import { judge } from './judge.js';
 
 process.env[HERE_VARIABLE] = 'yes';
 
-void t.test('mode ipvs, iptables-legacy', (t) =>
-  judge(t, underEmulation(SHORTEST, SHARED), { mode: 'ipvs-legacy', mostSteps: underEmulation(1, 2) }),
-);
+void t.test('mode ipvs, iptables-legacy', (t) => judge(t, SHARED, { mode: 'ipvs-legacy', mostSteps: 2 }));
