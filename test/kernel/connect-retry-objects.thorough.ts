@@ -36,7 +36,7 @@ const OBJECTS = [
 const CLASSES = [
   ['tcp', 1],
   ['tcp', 3],
-  ['udp', 2],
+  ['udp', 4],
   ['udp', 5],
 ] as const;
 

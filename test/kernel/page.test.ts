@@ -26,7 +26,7 @@ function started(t: ProxyScope, lab: Lab, command: readonly string[]): () => str
 }
 
 /** What every process with manifests has in mode nftables. */
-const PLAIN = ['manifests.js', 'nftables-table.js', 'nftables.js', 'pointsman.js'];
+const PLAIN = ['manifests.js', 'nftables-table.js', 'nftables.js', 'pointsman.js', 'reconciler.js'];
 
 /** Loaded with the first question for the status, which is asked meanwhile. */
 const STATUS = ['foreign.js', 'status.js'];
