@@ -209,7 +209,11 @@ for (const flavor of process.env[MODE_VARIABLE] === undefined ? flavors : [])
     await eventually('repair of a deleted jump', () =>
       Promise.resolve(proxy.log.slice(later).split('rule of nat PREROUTING').length > 2 || null),
     );
-    await answers('repair', 41, 42);
+    // A loss is logged before the rules are written.
+    for (const to of [41, 42].flatMap(of))
+      await eventually(`an answer of ${to} after the repair`, async () =>
+        'name' in (await lab.request({ from: 'pod-b', to, timeoutMs: 3000 })) ? true : null,
+      );
     await proxy.restart();
     await proxy.consistent();
     await answers('restart', 41, 42);
