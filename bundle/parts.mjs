@@ -16,7 +16,7 @@ const YAML = 'node_modules/js-yaml/dist/js-yaml.mjs';
  */
 const PARTS = {
   yaml: { entries: [YAML], uses: [] },
-  // What modes have in common, and no process needs without one.
+  // Modules that all modes share, and that no process needs without a mode.
   reconciler: {
     entries: ['differences', 'generation', 'ledger', 'limitations', 'offending', 'reconciler', 'table-view'].map(
       (name) => `src/dataplane/${name}.ts`,
@@ -32,7 +32,7 @@ const PARTS = {
   iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables', 'reconciler'] },
   ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables', 'reconciler'] },
   kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: ['reconciler'] },
-  // What the kernel refuses: few nodes have such faults.
+  // Reports of refusals by the kernel: few nodes have any.
   'node-faults': {
     entries: ['src/control/quarantine-reports.ts', 'src/dataplane/node-faults.ts', 'src/dataplane/nftables/faults.ts'],
     uses: ['nftables', 'nftables-table'],

@@ -248,11 +248,11 @@ netlink::Result<std::vector<std::string>, Failure> rules_of(const RunRestore& ru
   return failure_of("iptables-legacy-restore", rules.error());
 }
 
-/// What one run of iptables-save listed.
+/// The result of one run of iptables-save.
 struct Saved {
-  /// Of tables that it listed whole; and without rules and digests of the one in which it broke off.
+  /// All chains of the tables that it listed whole. Chains of the table in which it broke off have neither rules nor digests.
   std::vector<ChainListing> chains;
-  /// Those of the tables that were asked for that it could not list, and why.
+  /// Requested tables that it could not list, and the reason.
   std::vector<Table> unlisted;
   Failure why;
 };
@@ -305,7 +305,7 @@ netlink::Result<std::vector<ChainListing>, Failure> list_in_parts(const ProcessE
     // iptables-nft prints no condition on a set.
     if (flavor == Flavor::kLegacy || !chain.policy) names.push_back(chain.name);
   }
-  // Those of Kubernetes come first.
+  // Chains of Kubernetes come first: runs that fail are few, and each ends at a chain.
   std::ranges::stable_partition(names, [](const std::string& name) { return name.starts_with("KUBE-"); });
   auto listed = list_by_chain(run, table, std::move(names), text_of);
   if (!listed.ok()) return failure_of(*program, listed.error());
@@ -501,7 +501,7 @@ netlink::Result<Ack, Failure> restore_around(const ProcessEnvironment& environme
     failure.reason = "cannot delete a rule behind one of another program: " + error.message;
     return failure;
   };
-  // What is inserted is not to be deleted.
+  // Handles are looked up before any rule is inserted, so that no new rule is deleted in place of an old one.
   const auto found = find_nft_rules(transaction.family, deletions);
   if (!found.ok()) return failure_to_delete(found.error());
   auto first = send_stream(environment, before);

@@ -196,7 +196,7 @@ export class EndingConnections {
       // Those to endpoints of frontends whose rules are refused stay pending.
       const waiting = waitingKeys(ending.filter(({ frontend }) => held.has(frontend)));
       departures.finished(due.filter(({ address, service }) => !waiting.has(waitingKey(address, service))));
-      // Those without a place are found again when others have been dealt with.
+      // Departures without a place are found again when others have been handled.
       if (!isComplete) this.isAllPending = true;
       // A search of all succeeds once. What it has found to be gone does not wait for a rest.
       else if (all && waiting.size === 0) this.restsUntil = -Infinity;

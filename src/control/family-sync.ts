@@ -170,7 +170,7 @@ export class FamilySync {
     }
   }
 
-  /** What reports refusals is loaded where the kernel refuses something. */
+  /** Loads the reports of refusals: few kernels refuse anything. */
   private async openQuarantine(): Promise<void> {
     const { table, clock, log, events, onDue } = this.parts;
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);

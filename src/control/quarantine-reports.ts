@@ -23,7 +23,7 @@ interface QuarantineReportsParts {
  */
 export class QuarantineReports {
   private held: ReadonlyMap<FrontendKey, QuarantinedService> = new Map();
-  /** Those that are not reported one by one. */
+  /** Frontends that are not reported one by one. */
   private ofNode: ReadonlySet<FrontendKey> = new Set();
   private faults: readonly string[] = [];
   private cancelTimer: (() => void) | null = null;

@@ -129,7 +129,7 @@ export interface Driver<Listing> {
   /** Every frontend that is quarantined. */
   quarantined(): readonly QuarantinedFrontend[];
   /**
-   * What the node lacks of the mode's parts, found by trying each; nothing stays changed. Called during syncs in which the
+   * Parts of the mode that the node lacks, found by trying each; nothing stays changed. Called during syncs in which the
    * kernel refused something. Frontends that are quarantined because of a fault have its text as their reason, or one that
    * `explains` takes. Absent: the mode cannot try its parts.
    */

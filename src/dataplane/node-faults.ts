@@ -44,7 +44,7 @@ export async function blame(
   return { nodeFaults: [fault], quarantined: quarantined.map(mark) };
 }
 
-/** What was found last, the state of the quarantine then, and the frontends in it because of that. */
+/** Faults found last, the state of the quarantine then, and the frontends that they explain. */
 interface Found extends FoundFaults {
   readonly state: number;
   readonly concerned: ReadonlySet<FrontendKey>;

@@ -159,7 +159,7 @@ export class PortBalance {
     return { by: this.by, endpoints: all, localEndpoints: localEndpoints && this.sharesOf(localEndpoints) };
   }
 
-  /** Those of a list that get connections of a node in a zone; their weights are known from then on. */
+  /** Endpoints of a list that get connections of a node in a zone; their weights are known from then on. */
   spilled(list: EndpointList, own: string, spill: ZoneSpill): EndpointList {
     if (list.count === 0) return list;
     const weights = spilledWeights(this.placed(list), own, spill);

@@ -242,7 +242,7 @@ export class Departures {
     }
   }
 
-  /** Those of the addresses that the slices have. */
+  /** Addresses among these that the slices have. */
   private inSlices(slices: Iterable<EndpointSliceRow>, wanted: ReadonlySet<PackedAddress>): ReadonlySet<PackedAddress> {
     const size = addressLength(this.family);
     const found = new Set<PackedAddress>();

@@ -139,7 +139,7 @@ export function sameFacts(family: Family, one: NodeFacts, other: NodeFacts): boo
   return one.name === other.name && one.zone === other.zone && one.addresses[family] === other.addresses[family];
 }
 
-/** The same of Services with such addresses, if the other facts are the same. */
+/** Whether Services with addresses from outside are planned alike, if the other facts are equal. */
 export function sameRanges(family: Family, one: NodeFacts, other: NodeFacts): boolean {
   return isDeepStrictEqual(one.ranges?.[family], other.ranges?.[family]);
 }

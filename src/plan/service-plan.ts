@@ -317,7 +317,7 @@ class ServicePlanner {
     return new PortBalance(family, port, slices, by, shares, warming, tables);
   }
 
-  /** Of all ports: it looks at all of them and at all slices. */
+  /** Limitations of all ports: they depend on all ports and all slices. */
   private findBalancing(): { readonly by: BalanceBy | null; readonly shares: ModeTraits['shares'] } {
     const { family, service, slices, settings } = this;
     const { shares } = settings.traits;

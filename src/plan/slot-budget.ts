@@ -58,7 +58,7 @@ export class SlotBudget {
     return !this.refused.has(service);
   }
 
-  /** Those that get slots. */
+  /** Services that get slots. */
   private fitting(): readonly Asking[] {
     let left = this.most;
     return this.ranked().filter(({ slots }) => {

@@ -30,7 +30,7 @@ export interface SlotTable {
   readonly weights: readonly number[];
   /** For each slot the index of its endpoint in the list. */
   readonly slots: Uint16Array;
-  /** The same before slots were moved from endpoints with too many. */
+  /** Slots before some were moved from endpoints with too many. */
   readonly winners: Uint16Array;
 }
 
@@ -64,7 +64,7 @@ export function* tableSteps(
   const changed = known === null ? null : contest.ranked(known.changed);
   for (let slot = 0; slot < size; slot++) {
     const held = known === null ? -1 : (known.places[before?.winners[slot] ?? 0] ?? -1);
-    // Those that did not change lose to their best one again.
+    // Endpoints that did not change lose to the slot's best one again.
     const winner = held < 0 || changed === null ? contest.best(slot) : contest.bestOf(slot, held, changed);
     winners[slot] = winner;
     counts[winner] = (counts[winner] ?? 0) + 1;

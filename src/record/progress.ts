@@ -185,7 +185,7 @@ export class FamilyProgress {
     return this.rejected;
   }
 
-  /** What the node lacks, as the last sync found. */
+  /** Faults of the node, as the last sync found. */
   get nodeFaults(): readonly NodeFault[] {
     return this.faults;
   }

@@ -14,7 +14,7 @@ export const ALL_CLIENTS_BURST_MS = 600;
 /** Whatever others take, a client has this: some twenty health checks a second. */
 const SURE_MS = 5;
 const SURE_BURST_MS = 10;
-/** What the system and Node spend on a connection without our seeing it. */
+/** Time that the system and Node spend on a connection without our seeing it. */
 const CONNECTION_MS = 0.1;
 /** A client that had to wait longer gets no more connections. */
 const LONGEST_WAIT_MS = 1000;

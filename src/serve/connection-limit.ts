@@ -18,7 +18,7 @@ const MAX_UNANSWERED = 4;
 
 /** Of the connections, one client has no more than a fair share: one part of so many. */
 const SHARES = 8;
-/** Of the connections, so large a part are new: the last ones that have not sent anything yet. */
+/** New connections are the last ones that have not sent anything yet: at most one part of so many. */
 const NEW_PARTS = 4;
 
 /** Whether a request was answered with what it asked for. */
@@ -170,7 +170,7 @@ export class ConnectionLimit {
   }
 }
 
-/** Of clients that are trusted. */
+/** The pace of trusted clients. */
 const FREE: Pace = { wait: () => 0, spent: () => undefined, refused: () => undefined };
 
 function clientAt({ remoteAddress, localAddress }: Socket): Client {

@@ -24,7 +24,7 @@ export interface Bind {
 export interface HttpEndpointOptions {
   /** At the start; null: nowhere. */
   readonly bind: Bind | null;
-  /** Of the main thread's time, by client. */
+  /** Shares of the main thread's time, by client. */
   readonly shares: ClientShares;
   readonly clock: Clock;
   readonly log: Log;

@@ -68,7 +68,7 @@ function bridgesOf(
   endpoints: readonly (IPAddress | null)[],
 ): readonly Observation[] {
   const { address } = source;
-  // What is masqueraded is answered to the node.
+  // Masqueraded packets are answered to the node.
   if (address === null || source.kind === 'node' || verdict.type !== 'forward' || verdict.masquerade) return [];
   return bridges.flatMap((bridge) => {
     if (bridge.filters[family] === true || !carries(bridge, address)) return [];

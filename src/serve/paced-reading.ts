@@ -6,7 +6,7 @@ import { spentTime } from '../base/spent-time.js';
 const PIECE_BYTES = 1024;
 /** So long one connection is parsed before others have their turn. */
 const SLICE_MS = 2;
-/** What may wait unparsed until a client may go on. */
+/** Bytes that may wait unparsed until a client may go on. */
 const MOST_HELD_BYTES = 16 << 10;
 
 /** Thrown by a listener of requests that has ended their connection: what was received after them is not parsed. */

@@ -25,13 +25,13 @@ export interface Own {
   /** Whose addresses the Node object names; `node` if absent. */
   readonly nodeAddresses?: Place;
   readonly podCIDRs?: readonly string[];
-  /** Of programs that the last step leaves behind, once the process has ended. */
+  /** Acts that undo what the last step leaves behind, once the process has ended. */
   readonly after?: readonly Act[];
 }
 
 export interface Step {
   readonly title?: string;
-  /** Of this case from now on; absent: those of the step before. */
+  /** All objects of this case from now on; absent: those of the step before. */
   readonly objects?: readonly ObjectSpec[];
   /** Before the objects change; only cases with a process of their own have any. */
   readonly acts?: readonly Act[];
@@ -109,7 +109,7 @@ export interface Flow {
   readonly family?: Family;
   /** `kept pod-a pod-b`: these answer, all of them, and see the client's address; `masqueraded pod-a:8443`: another one; `refused`; `dropped`. */
   readonly expect: string;
-  /** What is expected where a difference applies. */
+  /** Expectations where a difference applies. */
   readonly differs?: Readonly<Partial<Record<DifferenceName, string>>>;
   /** In place of the case's. */
   readonly shows?: string;

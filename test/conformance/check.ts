@@ -7,7 +7,7 @@ import { manifests } from './objects.js';
 const ID = /^[a-z][a-z0-9-]{2,50}$/;
 
 /**
- * What is wrong with cases, each with its case's id: empty where a run of them says something. A case that expects nothing is wrong.
+ * Errors of cases, each with its case's id: none where a run of them says something. A case that expects nothing is wrong.
  *
  * @param behaviours text of docs/develop/behaviour.md, which has every id that cases show.
  */

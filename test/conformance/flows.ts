@@ -8,7 +8,7 @@ import { listed, type Case, type Flow, type ObjectSpec, type ServiceSpec } from 
 import { applies, type DifferenceName } from './differences.js';
 import { isPlace, PLACES, sender, type Place } from './places.js';
 
-/** What a text of {@link Flow.to} names. */
+/** Target that a text of {@link Flow.to} names. */
 type Target =
   | { readonly type: 'place'; readonly place: Place; readonly port: number }
   | {

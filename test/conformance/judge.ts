@@ -20,7 +20,7 @@ const CLIENTS = { IPv4: '203.0.113.0/24', IPv6: '2001:db8:203::/64' } as const;
 
 const ROWS_AT_ONCE = underEmulation(12, 48);
 
-/** What counts outcomes and lives as long as a case: a test of tap, or main.ts. */
+/** Counts outcomes, and lives as long as a case: a test of tap, or main.ts. */
 export interface Judgement extends ProxyScope {
   equal(found: string, wanted: string, message: string): unknown;
   test(name: string, judged: (t: Judgement) => Promise<void>): Promise<unknown>;
@@ -65,7 +65,7 @@ export async function judge(t: Judgement, cases: readonly Case[], choice: Choice
     });
 }
 
-/** What a process and its cases run in. */
+/** The surroundings of a process and its cases. */
 interface Scene extends Choice {
   readonly lab: Lab;
   readonly options: ProxyOptions;

@@ -95,7 +95,7 @@ function labModeOf(mode: string, flavour: string): LabMode {
   return found;
 }
 
-/** The same under another kernel; its exit status. */
+/** Runs this under another kernel; its exit status. */
 function elsewhere(kernel: string): number {
   const starter = join(import.meta.dirname, '..', kernel, 'main.js');
   const own = process.argv
@@ -105,7 +105,7 @@ function elsewhere(kernel: string): number {
   return status ?? 1;
 }
 
-/** The same with the node's namespace for its own, where the program is to run in this process. */
+/** Runs this in a namespace that is the node's, where the program is to run in this process. */
 function isolated(): number {
   const { program, args, env } = inNamespace([process.execPath, ...process.argv.slice(1)]);
   const variables = { ...process.env, ...env, [ISOLATED]: 'yes', [HERE_VARIABLE]: 'yes' };

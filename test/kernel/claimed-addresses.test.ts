@@ -1,4 +1,4 @@
-// What a Service asks for from outside is none of the cluster's own addresses, unless the configuration allows it: docs/differences.md.
+// Addresses that a Service asks for from outside are none of the cluster's own, unless the configuration allows it: docs/differences.md.
 // needs: nft, iptables
 import t from 'tap';
 import { usually } from '../support/extent.js';

@@ -254,7 +254,7 @@ t.test('a slow answer to a DNS query reaches the client for 4 s, and a later one
     await eventually('a resolver', () => Promise.resolve(isReady || null));
   }
   let numbers = 0;
-  /** What became of a query by each delay; only of answers that were sent in time. */
+  /** Outcome of a query by each delay; only for answers that were sent in time. */
   const ask = async (view: FamilyView, from: string): Promise<ReadonlyMap<number, boolean>> => {
     const queries = SLOW_ANSWERS.map(({ delay }): [number, number] => [++numbers, delay]);
     const command = [...SLOW_ANSWERS_PROGRAM, 'ask', view.clusterIP(41), JSON.stringify(queries)];

@@ -192,7 +192,7 @@ t.test('a bridge that carries pods past netfilter is named where it loses answer
       endpointSlice('web', [{ address }], [{ name: '', port: 8080 }]),
     ),
   ];
-  // What is under /sys/class/net is of the network that sysfs was mounted in.
+  // Entries of /sys/class/net belong to the network that sysfs was mounted in.
   const launcher = ['unshare', '-m', 'sh', '-c', 'mount -t sysfs sysfs /sys && exec "$@"', 'sh'];
   const machine = new Node(lab, await Proxy.start(t, lab, { objects, launcher }));
   const answered = async (family: 'IPv4' | 'IPv6'): Promise<boolean> =>

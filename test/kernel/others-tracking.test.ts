@@ -1,4 +1,4 @@
-// What other programs decide about the tracking of packets stays in force: NodeLocal DNSCache, helpers, zones (docs/differences.md).
+// Decisions of other programs about the tracking of packets stay in force: NodeLocal DNSCache, helpers, zones (docs/differences.md).
 // needs: iptables, nft, conntrack
 import t, { type Test } from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
@@ -308,7 +308,7 @@ for (const mode of usually(['iptables-nft'] as const, ['iptables-nft', 'iptables
   });
 }
 
-/** The same decisions as the cache's, in native rules of nftables. */
+/** Native rules of nftables that decide as the cache's do. */
 function nativeRules(priority: number): string {
   const chains = FAMILY_VIEWS.flatMap((view) => {
     const ip = view.family === 'IPv4' ? 'ip' : 'ip6';

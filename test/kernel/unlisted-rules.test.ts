@@ -36,7 +36,7 @@ const RULES = FAMILIES.map(([family, peer, type]) =>
     .replaceAll('PEER', peer)
     .replaceAll('ADDRESS', type),
 ).join('');
-/** What is left of them in a listing. */
+/** Traces of them in a listing. */
 const THEIRS = /203\.0\.113\.7|2001:db8::7|vpn|meta mark set 0x00000005|ct state invalid counter$|dport 9 |ct mark set/;
 
 /** Folders with the extensions of iptables, as Debian installs them. */

@@ -193,7 +193,7 @@ t.test('a client that does not send its request body is closed', async (t) => {
   t.match(await ask('127.0.0.1', port, '/now'), { status: 200, body: 'ok' });
 });
 
-/** What a connection sends again and again, up to the size of one read. */
+/** Text that a connection sends again and again, up to the size of one read. */
 const PIPELINED: Readonly<Record<string, string>> = {
   'with a host': 'GET / HTTP/1.1\r\nHost:\r\n\r\n',
   'without a host': 'GET / HTTP/1.1\r\n\r\n',

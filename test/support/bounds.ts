@@ -209,7 +209,7 @@ export const WITHOUT_ROW: Readonly<Record<string, readonly string[]>> = {
 
 const DECLARED =
   /^\s*(?:export |static |inline )*(?:const|constexpr)(?: std::\w+| int| double)? ((?:[A-Z0-9]+_)*(?:MAX|MOST|LIMITS?|LONGEST|LARGEST)(?:_[A-Z0-9]+)*|kMax\w*)(?:: \w+)? = (.*)$/gm;
-/** Of names, not of what is bounded. */
+/** Values of declarations that are lists of names, not bounds. */
 const NO_BOUND = /^(?:\[|'service|\{ \.\.\.|2n)/;
 
 /** The bounds that a source file declares, as `NAME`, with their text. */

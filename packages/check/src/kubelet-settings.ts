@@ -25,7 +25,7 @@ function withoutRules(type: StructType): StructType {
 
 const FIELDS = withoutRules(KUBELET_CONFIGURATION);
 
-/** What the rules find in settings whose single values are judged elsewhere. */
+/** Findings of rules across settings; single values are judged elsewhere. */
 function broken(settings: Mapping, release: number): ReadonlyMap<string, Report> {
   const read = (type: StructType): readonly Report[] => {
     const found: Report[] = [];

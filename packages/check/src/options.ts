@@ -16,7 +16,7 @@ export interface Options extends Demands {
   readonly strict: boolean;
   /** Minor release of Kubernetes; null: it is not given. */
   readonly release: number | null;
-  /** Of the nodes; null: as the files say. */
+  /** Platform of the nodes; null: as the files say. */
   readonly platform: NodeJS.Platform | null;
   readonly help: boolean;
 }

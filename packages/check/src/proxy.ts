@@ -9,11 +9,11 @@ import type { Mapping } from '../../../src/config/yaml.js';
 import { printReport, type Report } from '../../../src/config/tables/report.js';
 import { checkSettings, remarked, STRICT } from '../../../src/config/tables/settings.js';
 
-/** What documents are for. */
+/** Purpose of the documents. */
 export interface Target {
   /** Minor release of Kubernetes. */
   readonly release: number;
-  /** Of the nodes; null: as the documents say. */
+  /** Platform of the nodes; null: as the documents say. */
   readonly platform: NodeJS.Platform | null;
 }
 

@@ -14,7 +14,7 @@ const ONCE = [
   'UpgradeConfiguration',
 ];
 
-/** What a command of kubeadm reads, and kinds that it ignores beside it. */
+/** Kinds that a command of kubeadm reads, and kinds that it ignores beside them. */
 const IGNORED: readonly (readonly [kind: string, others: readonly string[]])[] = [
   ['JoinConfiguration', ['InitConfiguration']],
   [

@@ -26,7 +26,7 @@ interface ReportedNodes {
 const AT_ONCE = 8;
 /** The time of a node, for all of its parts. */
 const NODE_MS = 60_000;
-/** Of one node, as they are written. The plan of 250,000 endpoints takes some 20 MB, and is left out of a report of many. */
+/** Bytes of one node's parts, as they are written. The plan of 250,000 endpoints takes some 20 MB, and is left out of a report of many. */
 const MOST_BYTES = 64 << 20;
 const MOST_BYTES_OF_MANY = 8 << 20;
 const LOG_LINES = 2000;
@@ -169,7 +169,7 @@ function aboutText(node: string, now: Date, lines: readonly string[]): string {
   ].join('\n');
 }
 
-/** What one node is asked for, and how many bytes all of it may take. */
+/** One node, the parts that it is asked for, and the bytes that all of them may take. */
 interface Question {
   readonly node: string;
   readonly pod: ProxyPod | null;

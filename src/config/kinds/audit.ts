@@ -79,7 +79,7 @@ const REACHABLE = rule('unreachable', (section) => {
   }
 });
 
-/** What the policy and a rule omit adds up. */
+/** Stages that the policy omits are added to those that the rule omits. */
 const SOME_STAGE = rule('no-effect', (section) => {
   const omitted = section.texts('omitStages');
   const isAll = (more: readonly string[]): boolean =>

@@ -174,7 +174,7 @@ function readValue(
 
 const WRONG_TYPE = 'has the wrong type';
 
-/** What a value is that is not shown. */
+/** Type of a value that is not shown. */
 function typeName(value: unknown): string {
   if (value instanceof Mapping) return 'a mapping';
   if (Array.isArray(value)) return 'a list';

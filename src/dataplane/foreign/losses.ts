@@ -135,7 +135,7 @@ export async function lossesOfAll(addon: ForeignReading): Promise<ForeignLosses>
   return { losses: [...once.values()], unread: [] };
 }
 
-/** What others do counts if they do it before ours. ipvs forwards untracked packets, too. */
+/** Rules of others count if they come before ours. Mode ipvs forwards untracked packets, too. */
 function withOrder(seen: ReturnType<typeof lossAt>, { isSentOn }: ForeignQuestion): ReturnType<typeof lossAt> {
   if (seen === null || seen === 'endless') return seen;
   const { outcome, base } = seen;

@@ -252,7 +252,7 @@ export const EFFECTS: Readonly<Record<string, 'translate' | 'untrack' | 'divert'
   NOTRACK: 'untrack',
   TPROXY: 'divert',
 };
-/** The same of nf_tables. */
+/** Expressions of nf_tables with these effects. */
 const RULE_EFFECTS: typeof EFFECTS = { redir: 'translate', notrack: 'untrack', tproxy: 'divert' };
 /** XT_CT_NOTRACK of xt_CT.h. */
 const CT_NOTRACK = 1;

@@ -155,7 +155,7 @@ function nftBase(table: ForeignTable, each: NftBaseChain, place: number): readon
 
 /** Where legacy iptables calls its chains (ip_tables.h), which are not among those of nf_tables. */
 const PRIORITIES = { filter: 0, nat: -100, mangle: -150, raw: -300, security: 50 } as const;
-/** Those that mode iptables has rules of endpoints in. */
+/** Tables in which mode iptables has rules of endpoints. */
 const LARGE = ['raw', 'nat'] as const;
 const LEGACY_HOOKS: Readonly<Record<string, Hook>> = {
   PREROUTING: 'prerouting',
@@ -201,7 +201,7 @@ async function readLegacy(addon: Iptables, family: Family): Promise<ForeignRules
   return { bases, unread };
 }
 
-/** Of the legacy tables that are in use. */
+/** Rules of the legacy tables that are in use. */
 async function sizesOf(addon: Iptables, family: Family): Promise<string> {
   // Without permission or modules, there is nothing that could be read either.
   return await addon.iptablesSizes(family).catch(() => '');

@@ -38,7 +38,7 @@ class Walk {
   mayPass = false;
   /** A possible loss. */
   private perhaps: Loss | null = null;
-  /** What becomes of the packet if no later rule drops it. */
+  /** Fate of the packet if no later rule drops it. */
   effect: ForeignLoss | null = null;
   /** Whether all jumps so far are certain. */
   private isSureWay = true;

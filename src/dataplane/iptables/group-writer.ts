@@ -226,7 +226,7 @@ export class GroupWriter {
     }
   }
 
-  /** Those that the unit needs. */
+  /** Missing parts that the unit needs. */
   private lacks(unit: Unit, lacking: readonly LackingPart[]): readonly LackingPart[] {
     if (lacking.length === 0) return [];
     const groups = unit.flatMap((hash) => this.options.groups.ledger.desired(hash) ?? []);

@@ -55,7 +55,7 @@ export function wantedHooks(withFirewall: boolean, withRetries: boolean): readon
 const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
-/** The same rule, and any other that drops, in a chain that cannot be listed. */
+/** This rule, and any other that drops, in a chain that cannot be listed. */
 const UNLISTED_DROP = `${FOREIGN_RULE} -j DROP`;
 
 /** Operations that complete the chain that kubelet and we share, whichever makes it first. Others' rules in it stay. */

@@ -109,7 +109,7 @@ export async function trySetsAndLink(
   return link.status === 'fulfilled' ? refused : [...refused, link.reason as unknown];
 }
 
-/** What the kernel lacks of the mode's objects, whatever Service they are for. Nothing stays changed. */
+/** Objects of the mode that the kernel lacks, whatever Service they are for. Nothing stays changed. */
 export async function nodeFaults(
   parts: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>,
   family: Family,

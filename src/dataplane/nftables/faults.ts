@@ -24,7 +24,7 @@ import { TRIAL_TABLE, trialCommands, tryRules } from './trial.js';
 
 type Addon = Pick<NftablesAddon, 'nftCompile' | 'nftTransact'>;
 
-/** What rules are made of, for which the kernel has modules of their own, and the smallest chain that needs it. */
+/** Expressions for which the kernel has modules of their own, each with the smallest chain that needs it. */
 interface Part {
   readonly name: string;
   readonly module: string;
@@ -76,7 +76,7 @@ export async function tryKernel(
   return found.flat();
 }
 
-/** What the kernel does not take of the mode's rules. Nothing stays changed: each trial ends with a command that is refused. */
+/** Expressions of the mode's rules that the kernel does not take. Nothing stays changed: each trial ends with a command that is refused. */
 export async function nodeFaults(addon: Addon, node: NodePlan, counts: boolean): Promise<FoundFaults> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
   const refusal = async (commands: readonly NftCommand[]): Promise<string | null> => {

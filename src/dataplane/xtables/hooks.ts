@@ -94,7 +94,7 @@ function isReached(rules: readonly string[], text: string): boolean {
   return end < 0 || rules.indexOf(text) < end;
 }
 
-/** Of equal jumps the last one stays: deletions take the first. */
+/** Equal jumps: the last one stays, as deletions take the first. */
 function isBehindDecisions(
   rules: readonly string[],
   text: string,

@@ -107,7 +107,7 @@ async function takesAll({ addon, family, flavor }: Programs, parts: readonly Par
   }
 }
 
-/** What {@link ModeDefinition.tryKernel} finds of a mode's rules. A part that few Services need is a warning. */
+/** Errors of {@link ModeDefinition.tryKernel} for a mode's rules. A part that few Services need is a warning. */
 export async function tryParts(
   mode: string,
   { config, addon: { iptables }, log }: Pick<ModeParts, 'config' | 'addon' | 'log'>,

@@ -35,7 +35,7 @@ export class Unlisted {
     });
   }
 
-  /** What the listing does not show is about to be written. */
+  /** Chains of ours that the listing does not show are about to be written. */
   note(listing: readonly IptablesChainListing[]): void {
     for (const { table, name, digest } of listing)
       if (digest === null && this.isOwn(table, name)) this.chains.add(chainId(table, name));

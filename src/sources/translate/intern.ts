@@ -101,10 +101,10 @@ function listBytes(key: string): number {
 
 /** A full table forgets what was not found since it was half full. */
 class InternTable<K, T> {
-  /** What was kept or found since the other entries became the older ones. */
+  /** Entries that were kept or found since the others became the older ones. */
   private recent = new Map<K, T>();
   private older: ReadonlyMap<K, T> = new Map();
-  /** Of the recent entries. */
+  /** Bytes of the recent entries. */
   private bytes = 0;
 
   constructor(

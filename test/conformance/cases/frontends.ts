@@ -194,7 +194,7 @@ export const FRONTEND_CASES: readonly Case[] = [
     id: 'families',
     title: 'a Service is served in the families that it has, and follows a change of them',
     shows: ['E-80'],
-    // What a family does not have stays unanswered, and its node port is no node port.
+    // A family that the Service lacks stays unanswered, and its node port is no node port.
     steps: FAMILY_LISTS.map((families) => ({
       title: families.join(' and '),
       objects: [

@@ -16,5 +16,5 @@ export const CASES: readonly Case[] = [
   ...MASQUERADE_CASES,
 ];
 
-/** Those that need no process of their own: what configuration does not change. */
+/** Cases that need no process of their own: no configuration changes them. */
 export const SHARED: readonly Case[] = CASES.filter(({ own }) => own === undefined);

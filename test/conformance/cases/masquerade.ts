@@ -94,7 +94,7 @@ const DEFAULT_BIT = `table inet default-bit {
   chain output { type filter hook output priority 150; meta mark & 0x4000 != 0 drop; }
 }`;
 
-/** What each way of telling pods from others says of connections to a cluster IP. */
+/** Each way of telling pods from others, by connections to a cluster IP. */
 const detector = (
   name: string,
   config: Readonly<Record<string, unknown>>,

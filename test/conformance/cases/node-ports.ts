@@ -22,7 +22,7 @@ const OBJECTS: readonly ServiceSpec[] = [
 ];
 const BOTH = 'masqueraded pod-a remote-a';
 
-/** Of the node's first address, which has node ports in every configuration here, and of no other machine's. */
+/** The node's first address has node ports in every configuration here, and no other machine's address has any. */
 const PRIMARY: readonly Flow[] = [
   { shows: 'PF-041', from: 'pod-b', to: 'web:80', protocol: PROTOCOLS, expect: 'kept pod-a remote-a' },
   { shows: 'PF-041', from: ['client', 'node', 'pod-b'], to: 'web node-port:80', protocol: PROTOCOLS, expect: BOTH },
@@ -31,7 +31,7 @@ const PRIMARY: readonly Flow[] = [
   { from: 'pod-b', to: 'web node-port at remote-node:80', expect: 'refused' },
 ];
 
-/** Of an address of the node that has node ports, or has none and refuses as it has no listener. */
+/** An address of the node that has node ports, or that has none and refuses as it has no listener. */
 const at = (place: 'alternate' | 'later', isServed: boolean, fields: Partial<Flow> = {}): readonly Flow[] => [
   { from: 'client', to: `web node-port at ${place}:80`, expect: isServed ? BOTH : 'refused', ...fields },
   { from: 'client', to: `empty node-port at ${place}:80`, expect: 'refused', ...fields },

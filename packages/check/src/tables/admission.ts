@@ -38,7 +38,7 @@ function configurationOf(plugin: Section): TypeMeta | null {
 
 const WEBHOOKS = ['apiserver.config.k8s.io WebhookAdmissionConfiguration'];
 
-/** Of plugins of Kubernetes whose configuration has a kind. */
+/** Admission plugins of Kubernetes whose configuration has a kind. */
 const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   EventRateLimit: ['eventratelimit.admission.k8s.io Configuration'],
   ImagePolicyWebhook: ['imagepolicy.k8s.io ImagePolicyWebhookConfiguration'],

@@ -160,7 +160,7 @@ const SPEC = rule('required', (section) => {
     section.warn('required', 'spec.interactive', 'is missing, which clients allow', 'true or false');
 });
 
-/** What a plugin receives, and what it answers. */
+/** An ExecCredential: a credential plugin receives its spec and answers its status. */
 const EXEC_CREDENTIAL = struct(
   {
     spec: struct({

@@ -52,7 +52,7 @@ const PATCH = rule('patch', (section) => {
   }
 });
 
-/** What is wrong with a JSON patch; null: nothing. */
+/** Error of a JSON patch (RFC 6902); null: it is valid. */
 function patchProblem(base64: string): string | null {
   let operations: unknown;
   try {
