@@ -18,6 +18,7 @@ import {
   MAX_PENDING_BYTES,
   MAX_WAITING_BYTES,
 } from '../packages/webhook/src/pages.js';
+import { MAX_DEPTH, MAX_VALUES } from '../packages/webhook/src/review.js';
 import { DEFAULT_BALANCE } from '../src/base/balance.js';
 import { MAX_MESSAGE_BYTES } from '../src/base/outside-text.js';
 import { DEFAULT_SERVICE_LIMITS } from '../src/base/service-limits.js';
@@ -137,6 +138,8 @@ const PAGES: Readonly<Record<string, Bounds>> = {
   'docs/admission.md': {
     ...HANDSHAKES,
     'size of a review': [MAX_BODY_BYTES / MIB],
+    'values of a review': [MAX_VALUES],
+    'lists and mappings within each other in a review': [MAX_DEPTH],
     'time for its body': [BODY_DEADLINE_MS / 1000],
     'memory of incomplete reviews': [MAX_PENDING_BYTES / MIB],
     'whole reviews that wait for a step': [MAX_WAITING_BYTES / MIB],

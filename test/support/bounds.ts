@@ -53,6 +53,8 @@ export const ROWS: Readonly<Record<string, Readonly<Record<string, string>>>> = 
     'packages/webhook/src/judge.ts MAX_WARNINGS': 'warnings in an answer',
     'packages/webhook/src/judge.ts MAX_WARNING_BYTES': 'warnings in an answer',
     'packages/webhook/src/pages.ts MAX_BODY_BYTES': 'size of a review',
+    'packages/webhook/src/review.ts MAX_DEPTH': 'lists and mappings within each other in a review',
+    'packages/webhook/src/review.ts MAX_VALUES': 'values of a review',
     'packages/webhook/src/pages.ts MAX_PENDING_BYTES': 'memory of incomplete reviews',
     'packages/webhook/src/pages.ts MAX_WAITING_BYTES': 'whole reviews that wait for a step',
   },

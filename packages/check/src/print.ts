@@ -41,7 +41,7 @@ function sarif(findings: readonly Finding[]): object {
           ruleId: finding.rule,
           ruleIndex: rules.indexOf(finding.rule),
           level: finding.severity,
-          message: { text: printReport(finding) },
+          message: { text: plainMessage(printReport(finding)) },
           locations: [
             {
               physicalLocation: {
@@ -55,6 +55,15 @@ function sarif(findings: readonly Finding[]): object {
       },
     ],
   };
+}
+
+/**
+ * A message without placeholders and links: checked files have no say in where a viewer leads. Braces are doubled (SARIF 2.1.0, 3.11.5). Brackets stay as
+ * they are where they cannot make a link, as in paths of fields, because few viewers take backslashes away.
+ */
+function plainMessage(text: string): string {
+  const withoutLinks = text.includes('](') ? text.replace(/[\\[\]]/g, '\\$&') : text;
+  return withoutLinks.replace(/[{}]/g, '$&$&');
 }
 
 /** The line of a held file is none of the file around it. */

@@ -345,6 +345,21 @@ t.test('check refuses wrong command lines with status 2', async (t) => {
   });
 });
 
+t.test('SARIF messages have no links and placeholders of checked files', async (t) => {
+  for (const [value, text] of [
+    ['[x](http://example.com)', '"\\[x\\](http://example.com)"'],
+    ['a\\](b)', '"a\\\\\\\\\\](b)"'],
+    ['{0} [1]', '"{{0}} [1]"'],
+  ] as const) {
+    const files = { f: `${HEADER}mode: '${value}'\n` };
+    const { runs } = JSON.parse((await run(['-o', 'sarif', 'f'], files)).stdout) as {
+      readonly runs: [{ readonly results: [{ readonly message: { readonly text: string } }] }];
+    };
+    const [{ message }] = runs[0].results;
+    t.ok(message.text.startsWith(`KubeProxyConfiguration.mode: ${text}: `), message.text);
+  }
+});
+
 t.test('check prints findings as JSON and SARIF', async (t) => {
   const files = { '/etc/a b.yaml': `${HEADER}oomScoreAdj: 2000\n` };
   const finding = {

@@ -1,5 +1,6 @@
 import type { IPPrefix } from '../../../src/base/ip.js';
 import type { Log } from '../../../src/base/log.js';
+import { cutMessage } from '../../../src/base/outside-text.js';
 import { DEFAULT_SERVICE_LIMITS } from '../../../src/base/service-limits.js';
 import type { Cluster } from '../../../src/plan/claim-problems.js';
 import { PlannedCluster } from '../../../src/plan/planned-cluster.js';
@@ -71,8 +72,8 @@ export class ObservedCluster {
       if (!(error instanceof TranslateError)) throw error;
       this.log.info(2, 'an object cannot be used', {
         kind,
-        object: identify(object, kind)?.name ?? null,
-        why: error.message,
+        object: cutMessage(identify(object, kind)?.name ?? ''),
+        why: cutMessage(error.message),
       });
     }
   }

@@ -460,6 +460,15 @@ t.test('Services are allowed with a warning until the cluster is read, and other
   t.end();
 });
 
+t.test('names of watched objects are cut in the log', (t) => {
+  const log = new RecordingLog();
+  const name = 'ä'.repeat(1_000_000);
+  new ObservedCluster([], log).put('Service', serviceObject(name, { [name]: 1, ports: name }));
+  t.match(log.lines, ['info 2 an object cannot be used']);
+  t.ok(JSON.stringify(log.fields).length < 3000);
+  t.end();
+});
+
 t.test('reviews are judged by the current Services, Nodes and ServiceCIDRs', (t) => {
   const known = cluster();
   const refusal = (): string | null =>
@@ -501,6 +510,11 @@ t.test('malformed reviews are refused with field and reason', (t) => {
       /^request\.oldObject: "x": must be a mapping/,
     ],
     [JSON.stringify(recorded('create', { request: { dryRun: 'yes', uid: 7 } })), /request\.uid.*request\.dryRun/],
+    ['['.repeat(65), /^a review has at most 64 lists and mappings within each other$/],
+    ['{"a":"[[",'.repeat(65), /^a review has at most 64 /],
+    [`[${'"[\\"{",'.repeat(400_001)}1]`, /^a review has at most 400000 values$/],
+    [`[${'"[\\"{",'.repeat(399_000)}1]`, /mapping/],
+    [JSON.stringify('['.repeat(100_000)), /mapping/],
   ] as const)
     t.match(
       thrown(() => readReview(text)),
@@ -513,6 +527,23 @@ t.test('malformed reviews are refused with field and reason', (t) => {
     response: { uid: 'u', allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' }, warnings: ['w'] },
   });
   t.end();
+});
+
+t.test('a review of nested lists costs a tenth of what it would to parse it', async (t) => {
+  const nested = '['.repeat(1_900_000) + ']'.repeat(1_900_000);
+  const parsing = await cpuTime(() => JSON.parse(nested) as unknown);
+  const review = JSON.stringify(recorded('create')).replace(/"object":/, `"object":{"x":${nested}},"another":`);
+  const reading = await cpuTime(() => thrown(() => readReview(review)));
+  t.comment(JSON.stringify({ parsing, reading }));
+  t.match(
+    thrown(() => readReview(review)),
+    /^a review has at most 64 /,
+  );
+  t.ok(reading < parsing / 10, `${reading} of ${parsing} ms`);
+  // Flat ones are counted to their end.
+  const flat = `[${'{},'.repeat(1_300_000)}1]`;
+  const counting = await cpuTime(() => thrown(() => readReview(flat)));
+  t.ok(counting < (await cpuTime(() => JSON.parse(flat) as unknown)) / 2, `${counting} ms`);
 });
 
 function thrown(call: () => unknown): string {

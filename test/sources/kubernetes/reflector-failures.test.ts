@@ -36,12 +36,20 @@ t.test("the reflector keeps and logs at most a kilobyte of the server's message"
   const long = 'ä'.repeat(50_000);
   watch.event('ADDED', serviceAt('c', 11, { externalIPs: Array.from({ length: 50 }, () => long) }));
   watch.event('ADDED', serviceAt('d', 12, { ports: Array.from({ length: 50 }, () => ({ port: long })) }));
+  watch.event('ADDED', serviceAt(long, 13));
   watch.event('ERROR', { kind: 'Status', metadata: {}, code: 500, reason: 'InternalError', message: long });
   await settle();
   t.match(world.status('services').trouble, /^unavailable: 500: ä+…$/);
-  const { lines } = world.log;
-  t.match(lines, [/Part of an object is left out.*…$/, /Object cannot be used.*…$/, /fails.*500: ä+…$/]);
+  const { lines, fields } = world.log;
+  t.match(lines, [
+    /Part of an object is left out.*…$/,
+    /Object cannot be used.*…$/,
+    /Object cannot be used.*metadata\.name/,
+    /fails.*500: ä+…$/,
+  ]);
   t.ok(lines.every((line) => Buffer.byteLength(line) < 1024 + 100));
+  t.ok(fields.every((some) => Buffer.byteLength(JSON.stringify(some)) < 1024 + 100));
+  t.ok(Buffer.byteLength(JSON.stringify(world.running.holdings.get('services')?.inventory.leftOut())) < 10_000);
   t.ok(Buffer.byteLength(world.status('services').trouble ?? '') < 1024 + 100);
   t.match(new ApiError('connect', long).message, /^ä{510}…$/, 'a proxy may have as much to say');
   await world.running.stop();

@@ -1,11 +1,11 @@
 import type { EventRecorder } from '../../../base/events.js';
 import type { Log } from '../../../base/log.js';
-import { cutMessage } from '../../../base/outside-text.js';
+import { cutMessage, cutText } from '../../../base/outside-text.js';
 import { objectKey, type ObjectKey, type Row, type RowKind, type RowRef } from '../../../state/rows.js';
 import type { StateChange } from '../../../state/writer.js';
 import { TranslateError } from '../../translate/errors.js';
 import type { Interner } from '../../translate/intern.js';
-import type { Translation } from '../../translate/metadata.js';
+import { LONGEST_NAME, type Translation } from '../../translate/metadata.js';
 import type { LeftOut } from '../../left-out.js';
 import { CodecError } from '../codec/errors.js';
 import type { ReceivedObject } from '../codec/events.js';
@@ -82,8 +82,8 @@ export class Inventory {
   leftOut(): readonly LeftOut[] {
     return [...this.complaints].flatMap(([key, { text, severity, service }]): readonly LeftOut[] => {
       if (severity === 'unused' && service === null) return [];
-      const ref = this.refOf(key);
-      const own = ref.kind === 'Service' ? key : null;
+      const ref = this.shownRef(key);
+      const own = ref.kind === 'Service' ? objectKey(ref.namespace, ref.name) : null;
       const of = service === null ? own : objectKey(ref.namespace, service);
       return [{ ref, service: of, isWhole: severity !== 'warning', text }];
     });
@@ -226,7 +226,7 @@ export class Inventory {
 
   private record(key: ObjectKey, reason: string, note: string, finding: string): void {
     const { kind, apiVersion } = this.resource;
-    const { namespace, name } = this.refOf(key);
+    const { namespace, name } = this.shownRef(key);
     const regarding = { apiVersion, kind, namespace, name };
     this.events.record({ type: 'Warning', reason, action: 'ReadObject', regarding, related: null, note, finding });
   }
@@ -242,7 +242,7 @@ export class Inventory {
   }
 
   private print(key: ObjectKey): string {
-    return this.resource.namespaced ? key : key.slice(1);
+    return cutMessage(this.resource.namespaced ? key : key.slice(1));
   }
 
   private keyOf({ namespace, name }: ReceivedObject): ObjectKey {
@@ -250,6 +250,12 @@ export class Inventory {
       throw new CodecError(`a ${this.resource.kind} of namespace "${namespace}" and name "${name}"`);
     }
     return objectKey(namespace, name);
+  }
+
+  /** For reports: what is no name has no bound. */
+  private shownRef(key: ObjectKey): RowRef {
+    const { kind, namespace, name } = this.refOf(key);
+    return { kind, namespace: cutText(namespace, LONGEST_NAME), name: cutText(name, LONGEST_NAME) };
   }
 
   private refOf(key: ObjectKey): RowRef {
