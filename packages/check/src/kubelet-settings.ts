@@ -7,6 +7,7 @@ import type { Document } from './documents.js';
 import type { Finding } from './findings.js';
 import { argumentsIn, gatesIn, valueOf, type Argument } from './tables/flags.js';
 import { KUBELET_FLAGS, SETTINGS } from './tables/kubelet-flags.js';
+import { KUBELET_SYNTAXES } from './tables/kubelet-syntax.js';
 import { KUBELET_CONFIGURATION } from './tables/kubelet.js';
 
 /** Flags of the node agent are settings of its file under other names: the rules on several fields are rules on flags. */
@@ -44,25 +45,36 @@ function broken(settings: Mapping, release: number): ReadonlyMap<string, Report>
   );
 }
 
-/** A flag's value as its field has it. */
+/** A flag's value as its field has it; undefined: it cannot be read, as is reported where it is. */
 function settingOf({ name, text }: Argument): unknown {
-  const type = fieldOf(KUBELET_FLAGS[name] ?? { is: 'any' }).type;
   if (name === 'feature-gates') return new Mapping(gatesIn(text));
-  const value = valueOf(type, text);
-  if (name !== 'vmodule' || !(value instanceof Mapping)) return value;
-  return [...value.entries].map(
-    ([filePattern, verbosity]) =>
-      new Mapping([
-        ['filePattern', filePattern],
-        ['verbosity', verbosity],
-      ]),
-  );
+  const syntax = KUBELET_SYNTAXES[name];
+  if (syntax !== undefined) return syntax.read(text) ?? undefined;
+  return valueOf(fieldOf(KUBELET_FLAGS[name] ?? { is: 'any' }).type, text);
 }
 
-function nested(path: string, value: unknown): Mapping {
-  const names = path.split('.');
-  const [last = '', ...above] = names.reverse();
-  return above.reduce((inner, name) => new Mapping([[name, inner]]), new Mapping([[last, value]]));
+/** A flag that is given again adds to a list or a map. */
+function joined(before: unknown, value: unknown): unknown {
+  if (Array.isArray(before) && Array.isArray(value)) return [...(before as unknown[]), ...(value as unknown[])];
+  return before instanceof Mapping && value instanceof Mapping ? before.merge(value) : value;
+}
+
+/** Flags over a file. Each replaces its field; gates add to those of the file. */
+function withFlags(file: Mapping, given: readonly Argument[]): Mapping {
+  const values = new Map<string, unknown>();
+  for (const argument of given) {
+    const [value, before] = [settingOf(argument), values.get(argument.name)];
+    if (value === undefined) continue;
+    values.set(argument.name, joined(before, value));
+  }
+  return [...values].reduce((below, [name, value]) => put(below, (SETTINGS[name] ?? '').split('.'), value), file);
+}
+
+function put(within: Mapping, [name = '', ...rest]: readonly string[], value: unknown): Mapping {
+  const held = within.entries.get(name);
+  const below = held instanceof Mapping ? held : new Mapping([]);
+  const added = name === 'featureGates' && value instanceof Mapping ? below.merge(value) : value;
+  return new Mapping([...within.entries, [name, rest.length === 0 ? added : put(below, rest, value)]]);
 }
 
 /**
@@ -84,10 +96,7 @@ export function settingsFindings(
       .map((argument) => ({ ...argument, name: argument.name.replaceAll('_', '-') }))
       .filter(({ name }) => name in SETTINGS);
     if (registration === null || given.length === 0) return [];
-    const settings = given.reduce(
-      (below, argument) => below.merge(nested(SETTINGS[argument.name] ?? '', settingOf(argument))),
-      file,
-    );
+    const settings = withFlags(file, given);
     const before = broken(file, release);
     return [...broken(settings, release)]
       .filter(([text]) => !before.has(text))

@@ -16,18 +16,29 @@ export interface Argument {
   readonly path: string;
 }
 
+/** How a flag is written where its type does not say it. */
+export interface Syntax {
+  /** The value as a document has it; null: it cannot be read. */
+  readonly read: (text: string) => unknown;
+  readonly should: string;
+}
+
+/** The syntaxes of flags that have their own. */
+export type Syntaxes = Readonly<Record<string, Syntax>>;
+
 /**
  * Checks the arguments of a program, a map or a list of names and values. A name that the table does not have is a
  * warning. Programs take `_` for `-`.
  */
-export function flagsOf(name: string, flags: StructType['fields']): Rule {
+export function flagsOf(name: string, flags: StructType['fields'], syntaxes: Syntaxes = {}): Rule {
   return rule('flag', (section) => {
     for (const argument of argumentsIn(section, name)) {
-      const of = flags[argument.name.replaceAll('_', '-')];
+      const flag = argument.name.replaceAll('_', '-');
+      const of = flags[flag];
       if (argument.name === '') section.refuse('flag', argument.path, 'has no name');
       else if (of === undefined)
         section.warn('flag', argument.path, `${printValue(argument.name)} is a flag that is not known here`);
-      else checkFlag(section, argument, fieldOf(of));
+      else checkFlag(section, argument, fieldOf(of), syntaxes[flag]);
     }
   });
 }
@@ -46,14 +57,25 @@ export function argumentsIn(section: Section, name: string): readonly Argument[]
     );
 }
 
-function checkFlag(section: Section, { name, text, path }: Argument, field: Field): void {
-  const value = valueOf(field.type, text);
+function checkFlag(section: Section, { name, text, path }: Argument, field: Field, syntax: Syntax | undefined): void {
+  const value = syntax === undefined ? valueOf(field.type, text) : syntax.read(text);
   const report = ({ severity, rule: found, problem, expected }: Report): void => {
     const shown = field.secret === true ? '' : `${printValue(text)} `;
     const message = `--${name}: ${found === 'deprecated' ? '' : shown}${problem}`;
     if (severity === 'error') section.refuse('flag', path, message, expected);
     else section.warn(found, path, message, expected);
   };
+  if (value === null && syntax !== undefined) {
+    report({
+      severity: 'error',
+      rule: 'format',
+      path,
+      value: null,
+      problem: 'cannot be read',
+      expected: syntax.should,
+    });
+    return;
+  }
   const { version, release } = section;
   const gates = new Map(name === 'feature-gates' ? gatesIn(text) : []);
   for (const { name: gate, problem } of gateProblems(gates, release))
@@ -119,10 +141,11 @@ export function valueOf(type: Type, text: string): unknown {
   }
 }
 
-/** `a=1,b=2`; thresholds of eviction have `<` in place of `=`. */
-function pairsOf(text: string, typeOf: (name: string) => Type | null): unknown {
+/** `a=1,b=2`; another sign may be in place of `=`. Text that is none stays as it is. */
+export function pairsOf(text: string, typeOf: (name: string) => Type | null, sign: '=' | '<' = '='): unknown {
   if (text === '') return new Mapping([]);
-  const pairs = text.split(',').map((entry) => [entry, entry.search(/[=<]/)] as const);
+  const entries = text.split(',').filter((entry) => entry !== '');
+  const pairs = entries.map((entry) => [entry, entry.indexOf(sign)] as const);
   if (pairs.some(([entry, at]) => at < 0 || entry.slice(0, at).trim() === '')) return text;
   return new Mapping(
     pairs.map(([entry, at]): readonly [string, unknown] => {

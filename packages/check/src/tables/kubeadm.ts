@@ -24,6 +24,7 @@ import {
 import { API_SERVER_FLAGS, CONTROLLER_MANAGER_FLAGS, SCHEDULER_FLAGS } from './control-plane-flags.js';
 import { flagsOf, truthOf } from './flags.js';
 import { KUBELET_FLAGS } from './kubelet-flags.js';
+import { KUBELET_SYNTAXES } from './kubelet-syntax.js';
 import { NODE_TAINT } from './kubelet.js';
 
 /** kubeadm's documents. v1beta4 replaces maps of arguments by lists and timeouts of single parts by one section, and has more kinds. */
@@ -123,7 +124,7 @@ const SOCKET_SCHEME = rule('deprecated', (section) => {
     );
 });
 
-const NODE_FLAGS = flagsOf('kubeletExtraArgs', KUBELET_FLAGS);
+const NODE_FLAGS = flagsOf('kubeletExtraArgs', KUBELET_FLAGS, KUBELET_SYNTAXES);
 
 function nodeRegistration(version: Version): StructType {
   return struct(

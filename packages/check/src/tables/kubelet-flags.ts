@@ -1,31 +1,21 @@
 import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
+  field,
+  fieldOf,
   int32,
   list,
   oneOf,
   path,
-  field,
-  fieldOf,
-  int,
-  map,
   text,
   type Field,
   type StructType,
 } from '../../../../src/config/tables/types.js';
-import { AUTHORIZATION, CIPHER_SUITE, KUBELET_CONFIGURATION, period } from './kubelet.js';
+import { KUBELET_CONFIGURATION, period } from './kubelet.js';
+import { NODE_ADDRESSES, NODE_LABEL } from './kubelet-syntax.js';
 
-/** A flag that the field of the file has taken the place of. */
-function moved(name: string): Field {
-  const { type, secret = false } = fieldOf(KUBELET_CONFIGURATION.fields[name] ?? text);
-  return field(type, { deprecated: `${name} of KubeletConfiguration`, secret });
-}
-
-function nested(section: StructType, name: string, at: string): Field {
-  return field(fieldOf(section.fields[name] ?? text).type, { deprecated: `${at}.${name} of KubeletConfiguration` });
-}
-
-const BY_FIELD: Readonly<Record<string, string>> = {
+/** Where the file has the setting of a flag. */
+export const SETTINGS: Readonly<Record<string, string>> = {
   address: 'address',
   port: 'port',
   'read-only-port': 'readOnlyPort',
@@ -110,37 +100,55 @@ const BY_FIELD: Readonly<Record<string, string>> = {
   'event-qps': 'eventRecordQPS',
   'event-burst': 'eventBurst',
   'contention-profiling': 'enableContentionProfiling',
-};
-
-/** Where the file has the setting of a flag. */
-export const SETTINGS: Readonly<Record<string, string>> = {
-  ...BY_FIELD,
+  'anonymous-auth': 'authentication.anonymous.enabled',
+  'authentication-token-webhook': 'authentication.webhook.enabled',
+  'authentication-token-webhook-cache-ttl': 'authentication.webhook.cacheTTL',
+  'authorization-mode': 'authorization.mode',
+  'authorization-webhook-cache-authorized-ttl': 'authorization.webhook.cacheAuthorizedTTL',
+  'authorization-webhook-cache-unauthorized-ttl': 'authorization.webhook.cacheUnauthorizedTTL',
+  'client-ca-file': 'authentication.x509.clientCAFile',
+  'fail-cgroupv1': 'failCgroupV1',
   'feature-gates': 'featureGates',
+  'log-flush-frequency': 'logging.flushFrequency',
   'log-text-info-buffer-size': 'logging.options.text.infoBufferSize',
   'log-text-split-stream': 'logging.options.text.splitStream',
   'logging-format': 'logging.format',
+  'manifest-url-header': 'staticPodURLHeader',
+  'provider-id': 'providerID',
+  'register-with-taints': 'registerWithTaints',
+  'reserved-memory': 'reservedMemory',
   runonce: 'runOnce',
+  'seccomp-default': 'seccompDefault',
   'tls-cipher-suites': 'tlsCipherSuites',
+  v: 'logging.verbosity',
   vmodule: 'logging.vmodule',
 };
 
+/** Flags that are no worse than their fields. */
+const CURRENT = [
+  'fail-cgroupv1',
+  'feature-gates',
+  'log-flush-frequency',
+  'provider-id',
+  'seccomp-default',
+  'tls-cipher-suites',
+  'v',
+  'vmodule',
+];
+
+/** The field of the file that has the setting of a flag. */
+function settingOf(flag: string, at: string): Field {
+  const { type, secret = false } = at.split('.').reduce((of: Field, name) => {
+    const within = of.type.is === 'struct' ? of.type.fields[name] : undefined;
+    if (within === undefined) throw new TypeError(`${at} is no field`);
+    return fieldOf(within);
+  }, fieldOf(KUBELET_CONFIGURATION));
+  return field(type, { secret, ...(CURRENT.includes(flag) ? {} : { deprecated: `${at} of KubeletConfiguration` }) });
+}
+
 /** The node agent's flags. Most are deprecated, as the file has their settings. */
 export const KUBELET_FLAGS: StructType['fields'] = {
-  ...Object.fromEntries(Object.entries(BY_FIELD).map(([flag, name]) => [flag, moved(name)])),
-  'anonymous-auth': field(bool, { deprecated: 'authentication.anonymous.enabled of KubeletConfiguration' }),
-  'client-ca-file': field(path, { deprecated: 'authentication.x509.clientCAFile of KubeletConfiguration' }),
-  'authentication-token-webhook': field(bool, { deprecated: 'authentication.webhook.enabled of KubeletConfiguration' }),
-  'authorization-mode': nested(AUTHORIZATION, 'mode', 'authorization'),
-  'authentication-token-webhook-cache-ttl': field(period, {
-    deprecated: 'authentication.webhook.cacheTTL of KubeletConfiguration',
-  }),
-  'authorization-webhook-cache-authorized-ttl': field(period, {
-    deprecated: 'authorization.webhook.cacheAuthorizedTTL of KubeletConfiguration',
-  }),
-  'authorization-webhook-cache-unauthorized-ttl': field(period, {
-    deprecated: 'authorization.webhook.cacheUnauthorizedTTL of KubeletConfiguration',
-  }),
-  'manifest-url-header': field(text, { deprecated: 'staticPodURLHeader of KubeletConfiguration', secret: true }),
+  ...Object.fromEntries(Object.entries(SETTINGS).map(([flag, at]) => [flag, settingOf(flag, at)])),
   runonce: field(bool, { deprecated: 'nothing: the mode is no more' }),
   'minimum-container-ttl-duration': field(period, { deprecated: 'evictionHard of KubeletConfiguration' }),
   'maximum-dead-containers': field(int32, { deprecated: 'evictionHard of KubeletConfiguration' }),
@@ -148,9 +156,6 @@ export const KUBELET_FLAGS: StructType['fields'] = {
   'pod-infra-container-image': field(text, { removed: 35, deprecated: 'the sandbox image of the container runtime' }),
   'experimental-allocatable-ignore-eviction': field(bool, { deprecated: '' }),
   'experimental-mounter-path': field(path, { deprecated: '' }),
-  'log-text-info-buffer-size': scalar('quantity text'),
-  'log-text-split-stream': bool,
-  'tls-cipher-suites': list(CIPHER_SUITE),
   'cert-dir': path,
   'bootstrap-kubeconfig': path,
   kubeconfig: path,
@@ -162,18 +167,8 @@ export const KUBELET_FLAGS: StructType['fields'] = {
   'image-credential-provider-bin-dir': path,
   'image-credential-provider-config': path,
   'hostname-override': text,
-  'node-ip': list(scalar('ip'), { max: 2 }),
-  'node-labels': map(text),
-  'register-with-taints': field(text, { deprecated: 'registerWithTaints of KubeletConfiguration' }),
-  'reserved-memory': field(text, { deprecated: 'reservedMemory of KubeletConfiguration' }),
-  'provider-id': text,
+  'node-ip': NODE_ADDRESSES,
+  'node-labels': list(NODE_LABEL),
   'cloud-provider': oneOf('external'),
-  'runtime-cgroups': path,
-  'seccomp-default': bool,
-  'fail-cgroupv1': bool,
-  'feature-gates': map(bool),
-  'logging-format': field(oneOf('text', 'json'), { deprecated: 'logging.format of KubeletConfiguration' }),
-  'log-flush-frequency': scalar('duration'),
-  v: int(0),
-  vmodule: map(int(0)),
+  'runtime-cgroups': scalar('absolute path'),
 };

@@ -27,6 +27,15 @@ import {
 } from '../../../../src/config/tables/types.js';
 import { LOGGING } from './component.js';
 import { gated, KNOWN_GATES } from './feature-gates.js';
+import {
+  CLASSES,
+  MEMORY_KINDS,
+  MEMORY_SUM,
+  NUMA_NODES,
+  RESERVED,
+  RESERVED_CGROUPS,
+  RESERVED_CPUS,
+} from './kubelet-reserved.js';
 
 /** The node agent's documents. What it only finds out when it starts counts as much as what it looks for in the file. */
 
@@ -38,45 +47,12 @@ function since(release: number, type: Type): Field {
   return field(type, { since: release });
 }
 
-const RESERVED = ['system-reserved', 'kube-reserved'] as const;
 const COMPRESSIBLE = RESERVED.map((level) => `${level}-compressible`);
-
-/** Each reserved level that is enforced needs its cgroup, and is enforced whole or in part. */
-const RESERVED_CGROUPS = rule('requires', (section) => {
-  const levels = section.texts('enforceNodeAllocatable');
-  for (const level of RESERVED) {
-    const cgroup = level === 'system-reserved' ? 'systemReservedCgroup' : 'kubeReservedCgroup';
-    const [isWhole, isPart] = [levels.includes(level), levels.includes(`${level}-compressible`)];
-    if ((isWhole || isPart) && !section.has(cgroup))
-      section.refuse('requires', 'enforceNodeAllocatable', `has ${level}, which needs ${cgroup}`);
-    if (isWhole && isPart)
-      section.refuse('requires', 'enforceNodeAllocatable', `has ${level} beside ${level}-compressible`);
-  }
-});
-
-/** Without cgroups of classes nothing can be enforced; pods are the default. */
-const CLASSES = rule('requires', (section) => {
-  const levels = section.texts('enforceNodeAllocatable').filter((level) => level !== 'none');
-  if (!section.isTruth('cgroupsPerQOS') || section.truth('cgroupsPerQOS')) return;
-  if (levels.length > 0 || !section.isGiven('enforceNodeAllocatable'))
-    section.refuse(
-      'requires',
-      'cgroupsPerQOS',
-      'is false, and enforceNodeAllocatable needs it',
-      'true, or nothing enforced',
-    );
-});
 
 /** Zero, which is no port, does not count. */
 const OWN_PORTS = rule('ports', (section) => {
   const [own, readOnly] = [section.number('port'), section.number('readOnlyPort')];
   if (own !== null && own === readOnly) section.refuse('ports', 'readOnlyPort', 'is the same as port');
-});
-
-const RESERVED_CPUS = rule('exclusive', (section) => {
-  const cgroup = ['systemReservedCgroup', 'kubeReservedCgroup'].find((name) => section.has(name));
-  if (section.has('reservedSystemCPUs') && cgroup !== undefined)
-    section.refuse('exclusive', 'reservedSystemCPUs', `must not be given beside ${cgroup}`);
 });
 
 const RUN_ONCE = rule('removed', (section) => {
@@ -141,22 +117,37 @@ const GRACE_PERIODS = rule('requires', (section) => {
       section.refuse('requires', 'evictionSoft', `has ${signal}, which needs a time in evictionSoftGracePeriod`);
 });
 
-/** What a NUMA node keeps of a kind of memory is set once. */
-const NUMA_NODES = rule('unique', (section) => {
+/** A node's taints have different keys or effects, or the API server refuses the node. */
+const TAINTS = rule('unique', (section) => {
   const seen = new Set<string>();
-  for (const entry of section.sections('reservedMemory'))
-    for (const name of entry.section('limits')?.names() ?? [])
-      if (seen.size === seen.add(`${entry.number('numaNode') ?? 0} ${name}`).size)
-        entry.refuse('unique', `limits.${name}`, 'is given twice for this NUMA node');
+  for (const taint of section.sections('registerWithTaints'))
+    if (seen.size === seen.add(`${taint.text('key')}:${taint.text('effect')}`).size)
+      taint.refuse('unique', 'effect', 'is given twice for this key');
 });
 
-const MEMORY_KINDS = rule('value', (section) => {
-  const limits = section.section('limits');
-  for (const name of limits?.names() ?? []) {
-    if (!/^(?:memory$|hugepages-)/.test(name))
-      limits?.refuse('value', name, 'is not known', '"memory" or hugepages- and a size');
-    else if (/^[-+]?[0.]*(?:[A-Za-z]|$)/.test(limits?.amount(name) ?? '')) limits?.refuse('value', name, 'is zero');
-  }
+const UNUSED_TAINTS = rule('no-effect', (section) => {
+  if (section.has('registerWithTaints') && section.isTruth('registerNode') && !section.truth('registerNode'))
+    section.warn('no-effect', 'registerWithTaints', 'has no effect as registerNode is false');
+});
+
+/** Headers are shown nowhere, as a credential may be at the place of a name. */
+const HEADERS = rule('value', (section) => {
+  const headers = section.section('staticPodURLHeader');
+  for (const name of headers?.names() ?? [])
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name))
+      section.refuse('value', 'staticPodURLHeader', 'has a header whose name is no name of a header');
+    else if (headers?.texts(name).some((value) => /[^\t\x20-\x7e\x80-\uffff]/.test(value)) === true)
+      section.refuse('value', 'staticPodURLHeader', 'has a header with control characters');
+});
+
+const HOURS = 3_600_000;
+const STREAMS = rule('no-effect', (section) => {
+  if ((section.milliseconds('streamingConnectionIdleTimeout') ?? 0) > 4 * HOURS)
+    section.warn('no-effect', 'streamingConnectionIdleTimeout', 'has no effect: connections end after 4h');
+});
+
+const PIDS = rule('no-effect', (section) => {
+  if (section.number('podPidsLimit') === 0) section.warn('no-effect', 'podPidsLimit', 'is no limit', '-1 for none');
 });
 
 const PAGES = 65_536;
@@ -262,7 +253,7 @@ const SERVING: StructType['fields'] = {
   enableDebugFlagsHandler: bool,
   enableSystemLogHandler: field(bool, { default: true }),
   enableSystemLogQuery: since(27, bool),
-  streamingConnectionIdleTimeout: period,
+  streamingConnectionIdleTimeout: parsed(scalar('duration, not negative')),
   tlsCertFile: path,
   tlsPrivateKeyFile: path,
   tlsCipherSuites: list(CIPHER_SUITE),
@@ -304,8 +295,8 @@ const REGISTRATION: StructType['fields'] = {
 
 /** Containers and their images, logs and processes. */
 const RUNTIME: StructType['fields'] = {
-  containerRuntimeEndpoint: since(27, text),
-  imageServiceEndpoint: since(27, text),
+  containerRuntimeEndpoint: since(27, scalar('runtime socket')),
+  imageServiceEndpoint: since(27, scalar('runtime socket')),
   runtimeRequestTimeout: period,
   registryPullQPS: int(0),
   registryBurst: int(0),
@@ -329,7 +320,7 @@ const RUNTIME: StructType['fields'] = {
   seccompDefault: bool,
   maxPods: int(0),
   podsPerCore: int(0),
-  podPidsLimit: int64,
+  podPidsLimit: { ...int64, min: -1 },
   maxOpenFiles: { ...int64, min: 0 },
   oomScoreAdj: int(-1000, 1000),
   protectKernelDefaults: bool,
@@ -346,14 +337,14 @@ const RESOURCES: StructType['fields'] = {
   cgroupDriver: oneOf('cgroupfs', 'systemd'),
   cgroupRoot: path,
   cgroupsPerQOS: bool,
-  kubeletCgroups: path,
-  systemCgroups: path,
+  kubeletCgroups: scalar('absolute path'),
+  systemCgroups: scalar('absolute path'),
   systemReserved: AMOUNTS,
-  systemReservedCgroup: path,
+  systemReservedCgroup: scalar('absolute path'),
   kubeReserved: AMOUNTS,
-  kubeReservedCgroup: path,
+  kubeReservedCgroup: scalar('absolute path'),
   reservedSystemCPUs: scalar('cpu list'),
-  reservedMemory: list(struct({ numaNode: int32, limits: map(scalar('quantity')) }, MEMORY_KINDS)),
+  reservedMemory: list(struct({ numaNode: int(0), limits: map(scalar('quantity')) }, MEMORY_KINDS)),
   enforceNodeAllocatable: list(oneOf('none', 'pods', ...RESERVED, ...COMPRESSIBLE), { unique: '' }),
   qosReserved: struct({ memory: scalar('percentage') }),
   cpuCFSQuota: bool,
@@ -464,6 +455,12 @@ export const KUBELET_CONFIGURATION = struct(
   HIDDEN_METRICS,
   GRACE_PERIODS,
   NUMA_NODES,
+  MEMORY_SUM,
+  UNUSED_TAINTS,
+  TAINTS,
+  HEADERS,
+  STREAMS,
+  PIDS,
   KNOWN_CURVES,
   KNOWN_GATES,
   ...GATED,

@@ -60,7 +60,7 @@ export const KUBEADM: readonly Golden[] = [
         'nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: many}, {name: node-ip, value: here}, {name: maxpods, value: "1"}, {name: eviction-hard, value: "memory.available<0"}, {name: feature-gates, value: "A"}, {name: fail-cgroupv1, value: "no"}, {name: oom-score-adj, value: "-1001"}]}',
         'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --max-pods: is deprecated: should be maxPods of KubeletConfiguration',
         'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --max-pods: "many" has the wrong type: should be an integer of at least 0',
-        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[1].value: --node-ip: "here" cannot be read: should be an IP address',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[1].value: --node-ip: "here" cannot be read: should be an IP address that other machines reach, or one of each family with a comma between',
         'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[2].value: "maxpods" is a flag that is not known here',
         'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[3].value: --eviction-hard: is deprecated: should be evictionHard of KubeletConfiguration',
         'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[3].value: --eviction-hard: "memory.available<0" cannot be read: should be a quantity above 0, or from 0% to 100%',

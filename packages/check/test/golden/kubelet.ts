@@ -96,7 +96,7 @@ systemReserved: {cpu: 500m, memory: 1Gi, pid: "1000"}
 systemReservedCgroup: /system
 kubeReserved: {ephemeral-storage: 1Gi}
 kubeReservedCgroup: /kube
-reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 64Mi}}, {numaNode: 1, limits: {memory: 1073741824}}]
+reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 1, limits: {memory: 104857600}}]
 enforceNodeAllocatable: [pods, system-reserved, kube-reserved-compressible]
 qosReserved: {memory: 50%}
 cpuCFSQuota: true
@@ -312,7 +312,7 @@ const RESOURCES = kubelet(
       ),
     ],
     [
-      'reservedMemory: [{limits: {memory: 1Gi, cpu: 1}}, {numaNode: 0, limits: {memory: 0}}]\nuserNamespaces: {idsPerPod: 65537}\npodLogsDir: /var/../log\nallowedUnsafeSysctls: [vm.swappiness]',
+      'kubeReserved: {memory: 924Mi}\nreservedMemory: [{limits: {memory: 1Gi, cpu: 1}}, {numaNode: 0, limits: {memory: 0}}]\nuserNamespaces: {idsPerPod: 65537}\npodLogsDir: /var/../log\nallowedUnsafeSysctls: [vm.swappiness]',
       ...errors(
         'podLogsDir: "/var/../log": cannot be read: should be an absolute path without "." and ".." in it, in ASCII',
         'allowedUnsafeSysctls[0]: "vm.swappiness": cannot be read: should be a sysctl of a namespace, or the first part of some with * at its end',
@@ -321,6 +321,48 @@ const RESOURCES = kubelet(
         'reservedMemory[1].limits.memory: 0: is zero',
         'reservedMemory[1].limits.memory: is given twice for this NUMA node',
       ),
+    ],
+    [
+      'reservedMemory: [{numaNode: -1, limits: {memory: 1Gi}}, {numaNode: 1, limits: {memory: 1Mi, hugepages-1Gi: 1Gi}}]\nevictionHard: {nodefs.available: 10%}\nsystemReserved: {memory: 1Gi}',
+      ...errors(
+        'reservedMemory[0].numaNode: -1: is out of range: should be an integer of at least 0',
+        'reservedMemory: has 1025Mi of memory, but kubeReserved, systemReserved and evictionHard have 1024Mi',
+      ),
+      'warning: KubeletConfiguration.reservedMemory: has huge pages, which neither kubeReserved nor systemReserved has: memoryManagerPolicy Static refuses them',
+    ],
+    [
+      'reservedMemory: [{limits: {memory: 101Mi}}]\nevictionHard: {nodefs.available: 10%}\nmergeDefaultEvictionSettings: true',
+      ...errors('reservedMemory: has 101Mi of memory, but kubeReserved, systemReserved and evictionHard have 100Mi'),
+    ],
+    [
+      'kubeletCgroups: a\nsystemCgroups: b\ncgroupRoot: c\nsystemReservedCgroup: d\nkubeReservedCgroup: e.slice\ncontainerRuntimeEndpoint: http://x\nimageServiceEndpoint: run/x.sock\npodPidsLimit: -2\nstreamingConnectionIdleTimeout: -1s',
+      ...errors(
+        'kubeletCgroups: "a": cannot be read: should be an absolute path',
+        'systemCgroups: "b": cannot be read: should be an absolute path',
+        'systemReservedCgroup: "d": cannot be read: should be an absolute path',
+        'kubeReservedCgroup: "e.slice": cannot be read: should be an absolute path',
+        'containerRuntimeEndpoint: "http://x/": cannot be read: should be a socket such as unix:///run/x.sock',
+        'imageServiceEndpoint: "run/x.sock": cannot be read: should be a socket such as unix:///run/x.sock',
+        'podPidsLimit: -2: is out of range: should be an integer of at least -1',
+        'streamingConnectionIdleTimeout: "-1s": cannot be read: should be a duration of at least 0s',
+      ),
+    ],
+    [
+      'registerNode: false\nregisterWithTaints: [{key: a, effect: NoSchedule}]\npodPidsLimit: 0\nstreamingConnectionIdleTimeout: 5h',
+      'warning: KubeletConfiguration.registerWithTaints: has no effect as registerNode is false',
+      'warning: KubeletConfiguration.podPidsLimit: 0: is no limit: should be -1 for none',
+      'warning: KubeletConfiguration.streamingConnectionIdleTimeout: "5h": has no effect: connections end after 4h',
+    ],
+    [
+      'registerWithTaints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: a, value: b, effect: NoSchedule}]\nstaticPodURLHeader: {"S3cr3t:": [a]}',
+      ...errors(
+        'registerWithTaints[2].effect: "NoSchedule": is given twice for this key',
+        'staticPodURLHeader: has a header whose name is no name of a header',
+      ),
+    ],
+    [
+      'staticPodURLHeader: {Authorization: ["S3cr3t\\nb"]}',
+      ...errors('staticPodURLHeader: has a header with control characters'),
     ],
     [
       'iptablesDropBit: 15\niptablesMasqueradeBit: 32',
