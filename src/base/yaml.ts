@@ -56,11 +56,22 @@ function integerTag(library: YamlLibrary): ScalarTagDefinition<number> {
       const binary = /^([-+]?)0b([01]+)$/.exec(digits);
       if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
       const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
-      return typeof value === 'number' ? value : library.NOT_RESOLVED;
+      return typeof value === 'number' ? as64Bits(value, digits) : library.NOT_RESOLVED;
     },
     identify: () => false,
   });
 }
+
+/** A number that was rounded to a bound of 64 bits is moved to that side of the bound on which the integer is. */
+function as64Bits(value: number, digits: string): number {
+  if (Math.abs(value) !== 2 ** 63 || !/^[-+]?\d+$/.test(digits)) return value;
+  const isWithin = BigInt.asIntN(64, BigInt(digits)) === BigInt(digits);
+  if (value > 0) return isWithin ? MAX_INT64 : value;
+  return isWithin ? value : value - 2048;
+}
+
+/** The largest number of JavaScript that is an integer of 64 bits. */
+export const MAX_INT64 = 2 ** 63 - 1024;
 
 /** What merge keys may copy in a text of some length: as much as is written, and not the square of it. */
 export function mergeLimit(text: string): number {

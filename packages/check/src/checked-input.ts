@@ -4,7 +4,9 @@ import { heldFiles } from './config-map.js';
 import { readFile, readListed, type Document } from './documents.js';
 import type { Target } from './proxy.js';
 import { FindingList, type Finding } from './findings.js';
-import { settingsFindings } from './kubelet-settings.js';
+import type { CommandLine } from './command-lines.js';
+import { kubeletFile, lineFindings, settingsFindings } from './kubelet-settings.js';
+import type { Mapping } from '../../../src/config/yaml.js';
 import { namedFiles } from './named-files.js';
 import { keyOf } from './objects.js';
 import { togetherProblems } from './together.js';
@@ -51,6 +53,9 @@ export class CheckedInput {
   readonly #findings: Finding[] = [];
   readonly #unreadable: string[] = [];
   readonly #notes: string[] = [];
+  readonly #commandLines: CommandLine[] = [];
+  /** The files of kubelets. */
+  readonly #kubelets: Mapping[] = [];
   readonly #texts = new Map<string, string>();
   readonly #objects: Document[] = [];
   /** Findings of objects, by what is named as their file. */
@@ -90,12 +95,18 @@ export class CheckedInput {
   }
 
   /** An object of a file stands in place of the cluster's own of that name. */
-  all(): Everything {
+  all({ release }: Pick<Target, 'release'>): Everything {
+    // A command line does not say which of several files is its own.
+    const kubelet = this.#kubelets.length === 1 ? (this.#kubelets[0] ?? null) : null;
     const own = new Set(this.#documents.flatMap(({ row }) => (row === null ? [] : keyOf(row))));
     const others = this.#objects.filter(({ row }) => row !== null && !own.has(keyOf(row)));
     return {
       documents: [...this.#documents, ...others],
-      findings: [...this.#findings, ...[...this.#lists.values()].flatMap((list) => list.all())],
+      findings: [
+        ...this.#findings,
+        ...this.#commandLines.flatMap((line) => lineFindings(kubelet, line, release)),
+        ...[...this.#lists.values()].flatMap((list) => list.all()),
+      ],
       unreadable: this.#unreadable,
       notes: this.#notes,
       texts: this.#texts,
@@ -110,14 +121,17 @@ export class CheckedInput {
   ): Promise<readonly Document[] | string> {
     try {
       const text = await read();
-      const { values, documents, findings, unreadable } = readFile(text, file, target);
+      const { values, documents, commandLines, findings, unreadable } = readFile(text, file, target);
       if (unreadable !== null) return unreadable;
+      const kubelet = kubeletFile(values);
       this.#texts.set(file, text);
       this.#findings.push(
         ...findings,
         ...togetherProblems(documents),
-        ...settingsFindings(values, documents, target.release),
+        ...settingsFindings(kubelet, documents, target.release),
       );
+      this.#commandLines.push(...commandLines);
+      if (kubelet !== null) this.#kubelets.push(kubelet);
       this.#documents.push(...documents);
       for (const within of documents.flatMap(heldFiles)) {
         const content = await this.#readOne(within.file, target, () => within.text);

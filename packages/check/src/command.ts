@@ -52,8 +52,9 @@ async function readAll(
   const files = (await Promise.all(named.map(filesOf))).flat();
   const input = new CheckedInput();
   if (!cluster) {
-    await input.readFiles(files, { release: release ?? CHECKED_MINOR, platform }, read);
-    return input.all();
+    const target = { release: release ?? CHECKED_MINOR, platform };
+    await input.readFiles(files, target, read);
+    return input.all(target);
   }
   // Loaded only where it is used: it is a file of its own.
   const { readCluster } = await import('./cluster.js');
@@ -67,7 +68,7 @@ async function readAll(
   const target = { release: release ?? answers.release ?? CHECKED_MINOR, platform };
   await input.readFiles(files, target, read);
   await input.takeAnswers(answers, target);
-  return input.all();
+  return input.all(target);
 }
 
 /** The same with the lines that they are about. */

@@ -10,7 +10,8 @@ import { readByTable } from '../../../src/config/tables/document.js';
 import type { Report } from '../../../src/config/tables/report.js';
 import type { Section } from '../../../src/config/tables/section.js';
 import type { TypeMeta } from '../../../src/config/tables/types.js';
-import { FindingList, firstOf, type Finding } from './findings.js';
+import { isEnvironmentOrUnit, linesOfObject, linesOfText, type CommandLine } from './command-lines.js';
+import { FindingList, firstOf, ofFile, type Finding } from './findings.js';
 import { impliedMeta, KINDS, tableFor, tablesOf } from './kinds.js';
 import { readProxy, type Target } from './proxy.js';
 import { isObject, readObject, translateObject } from './objects.js';
@@ -41,6 +42,7 @@ interface FileContent {
   /** As parsed, one for each document. */
   readonly values: readonly unknown[];
   readonly documents: readonly Document[];
+  readonly commandLines: readonly CommandLine[];
   readonly findings: readonly Finding[];
   /** Why nothing could be read; null: it was. */
   readonly unreadable: string | null;
@@ -48,13 +50,18 @@ interface FileContent {
 
 /** Reads every document of a text. Nothing is thrown for its content. */
 export function readFile(text: string, file: string, target: Target): FileContent {
+  if (isEnvironmentOrUnit(text)) return readLines(text, file, target);
   const parsed = parse(text);
-  if (typeof parsed === 'string') return { values: [], documents: [], findings: [], unreadable: parsed };
+  if (typeof parsed === 'string') return { ...NOTHING, unreadable: parsed };
   const findings: Finding[] = [];
+  const commandLines: CommandLine[] = [];
   const names = new Interner();
   const cluster = parsed.map(readCluster).find((each) => each !== null) ?? null;
   const documents = parsed.flatMap((value, index): readonly Document[] => {
     if (value === null) return [];
+    const lines = linesOfObject(value, file, index + 1, target.release);
+    commandLines.push(...lines);
+    if (lines.length > 0) return [];
     const list = new FindingList(file, index + 1);
     const report = (found: Report): void => {
       list.add(found);
@@ -63,7 +70,19 @@ export function readFile(text: string, file: string, target: Target): FileConten
     findings.push(...list.all());
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
-  return { values: parsed, documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
+  findings.push(...commandLines.flatMap((line) => line.findings));
+  return { values: parsed, documents, commandLines, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
+}
+
+const NOTHING: FileContent = { values: [], documents: [], commandLines: [], findings: [], unreadable: null };
+
+/** Reads an environment file or a unit of systemd. */
+function readLines(text: string, file: string, { release }: Target): FileContent {
+  const commandLines = linesOfText(text, file, release);
+  const findings = commandLines.flatMap((line) => line.findings);
+  const nothing = ofFile('warning', 'unknown-kind', file, 'has no command line that is known here: it was not checked');
+  const all = commandLines.length === 0 ? [nothing] : firstOf(findings, MAX_FINDINGS, file);
+  return { ...NOTHING, commandLines, findings: all };
 }
 
 /** Reads objects of one kind as an API server lists them: without their kind, which the list gives. */

@@ -3,6 +3,7 @@ import { readStruct } from '../../../src/config/tables/read.js';
 import { printReport, type Report } from '../../../src/config/tables/report.js';
 import { fieldOf, type StructType, type Type } from '../../../src/config/tables/types.js';
 import { Mapping } from '../../../src/config/yaml.js';
+import { FLAGS, KUBELET, type CommandLine } from './command-lines.js';
 import type { Document } from './documents.js';
 import type { Finding } from './findings.js';
 import { argumentsIn, gatesIn, valueOf, type Argument } from './tables/flags.js';
@@ -77,57 +78,86 @@ function put(within: Mapping, [name = '', ...rest]: readonly string[], value: un
   return new Mapping([...within.entries, [name, rest.length === 0 ? added : put(below, rest, value)]]);
 }
 
-/**
- * Where flags of a file of kubeadm break rules, over the KubeletConfiguration that the file has, or over the defaults. What that breaks by itself is reported
- * there.
- */
+/** Flags of one kubelet, and where each is. */
+interface Given {
+  readonly flags: readonly Argument[];
+  readonly placeOf: (index: number) => Pick<Finding, 'file' | 'document' | 'line' | 'path'>;
+}
+
+/** The first KubeletConfiguration among parsed documents. */
+export function kubeletFile(values: readonly unknown[]): Mapping | null {
+  const found = values.find(
+    (value) => value instanceof Mapping && value.entries.get('kind') === 'KubeletConfiguration',
+  );
+  return found instanceof Mapping ? found : null;
+}
+
+/** Where flags in documents of kubeadm break rules, over a file of the kubelet. */
 export function settingsFindings(
-  values: readonly unknown[],
+  file: Mapping | null,
   documents: readonly Document[],
   release: number,
 ): readonly Finding[] {
-  const kubelet = values.find(
-    (value) => value instanceof Mapping && value.entries.get('kind') === 'KubeletConfiguration',
-  );
-  const file = kubelet instanceof Mapping ? kubelet : new Mapping([]);
   return documents.flatMap((document) => {
     const registration = document.section?.section('nodeRegistration') ?? null;
-    const given = (registration === null ? [] : argumentsIn(registration, ARGUMENTS))
-      .map((argument) => ({ ...argument, name: argument.name.replaceAll('_', '-') }))
-      .filter(({ name }) => name in SETTINGS);
-    if (registration === null || given.length === 0) return [];
-    const settings = withFlags(file, given);
-    const before = broken(file, release);
-    return [...broken(settings, release)]
-      .filter(([text]) => !before.has(text))
-      .map(([, report]) => findingOf(report, given, document, registration.path));
+    if (registration === null) return [];
+    const flags = argumentsIn(registration, ARGUMENTS);
+    const { file: name, document: number } = document;
+    const placeOf = (index: number): ReturnType<Given['placeOf']> => ({
+      file: name,
+      document: number,
+      line: null,
+      path: `${registration.path}.${flags[index]?.path ?? ARGUMENTS}`,
+    });
+    return flagFindings(file, { flags, placeOf }, release);
   });
+}
+
+/** Where flags of a command line break rules, over a file of the kubelet. */
+export function lineFindings(
+  file: Mapping | null,
+  { program, section, source, places }: CommandLine,
+  release: number,
+): readonly Finding[] {
+  if (program !== KUBELET) return [];
+  const placeOf = (index: number): ReturnType<Given['placeOf']> => ({
+    ...source,
+    line: places[index]?.line ?? null,
+    path: places[index]?.path ?? '',
+  });
+  return flagFindings(file, { flags: argumentsIn(section, FLAGS), placeOf }, release);
+}
+
+/** What the file breaks by itself is reported there. */
+function flagFindings(over: Mapping | null, { flags, placeOf }: Given, release: number): readonly Finding[] {
+  const file = over ?? new Mapping([]);
+  const given = flags
+    .map((argument, index) => ({ ...argument, name: argument.name.replaceAll('_', '-'), index }))
+    .filter(({ name }) => name in SETTINGS);
+  if (given.length === 0) return [];
+  const before = broken(file, release);
+  return [...broken(withFlags(file, given), release)]
+    .filter(([text]) => !before.has(text))
+    .map(([, report]) => findingOf(report, given, placeOf));
 }
 
 /** At the flag of the field, or else at the last one: they are wrong together. */
 function findingOf(
   { severity, rule, path, problem, expected }: Report,
-  given: readonly Argument[],
-  { file, document }: Document,
-  at: string,
+  given: readonly (Argument & { readonly index: number })[],
+  placeOf: Given['placeOf'],
 ): Finding {
   const field = path.replace(/^\./, '');
   const own = given.findLast(({ name }) => {
     const setting = SETTINGS[name] ?? '';
-    return field === setting || field.startsWith(`${setting}.`) || setting.startsWith(`${field}.`);
+    return isWithin(field, setting) || isWithin(setting, field);
   });
-  const { name, text, path: place } = own ?? given.at(-1) ?? { name: '', text: '', path: ARGUMENTS };
+  const { name, text, index } = own ?? given.at(-1) ?? { name: '', text: '', index: 0 };
   const isSecret = fieldOf(KUBELET_FLAGS[name] ?? { is: 'any' }).secret === true;
   const subject = own === undefined ? `${field} ` : isSecret ? '' : `${printValue(text)} `;
-  return {
-    severity,
-    rule,
-    file,
-    document,
-    line: null,
-    path: `${at}.${place}`,
-    value: null,
-    problem: `--${name}: ${subject}${problem}`,
-    expected,
-  };
+  return { severity, rule, ...placeOf(index), value: null, problem: `--${name}: ${subject}${problem}`, expected };
+}
+
+function isWithin(field: string, setting: string): boolean {
+  return field === setting || field.startsWith(`${setting}.`) || field.startsWith(`${setting}[`);
 }

@@ -20,7 +20,7 @@ export async function readGiven(path: string): Promise<string> {
 /** The file that is named, or the files of the folder that is, not of those in it. One without any stays, and is read in vain. */
 export async function filesOf(path: string): Promise<readonly string[]> {
   const names = await readdir(path).catch(() => []);
-  const files = names.filter((name) => /^[^.].*\.(?:ya?ml|json|conf)$/.test(name)).sort();
+  const files = names.filter((name) => /^[^.].*\.(?:ya?ml|json|conf|env)$/.test(name)).sort();
   return files.length === 0 ? [path] : files.map((name) => join(path, name));
 }
 
@@ -39,7 +39,7 @@ function open(path: string): AsyncIterable<Buffer> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   if (fstatSync(file).isDirectory()) {
     closeSync(file);
-    throw new Error('has no file *.yaml, *.yml, *.json or *.conf');
+    throw new Error('has no file *.yaml, *.yml, *.json, *.conf or *.env');
   }
   if (isatty(file)) return new ReadStream(file);
   if (fstatSync(file).isFIFO()) return new Socket({ fd: file, readable: true, writable: false });

@@ -146,7 +146,7 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
       const { min, max, zeroIsUnset = false } = type;
       const outside = [
         ...(min === undefined ? [] : [min === -(2 ** 63) ? min * 2 : min - (zeroIsUnset ? 2 : 1)]),
-        ...(max === undefined ? [] : [max === 2 ** 63 ? max * 2 : max + 1]),
+        ...(max === undefined ? [] : [max > 2 ** 53 ? 2 ** 63 : max + 1]),
         ...(type.format === 'fraction' ? [0, 1.5] : []),
       ];
       return [

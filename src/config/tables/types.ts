@@ -170,7 +170,8 @@ export function scalar<F extends BasicFormat>(
 export const text = scalar('string');
 export const bool = scalar('bool');
 export const int32 = scalar('int', -(2 ** 31), 2 ** 31 - 1);
-export const int64 = scalar('int', -(2 ** 63), 2 ** 63);
+/** Its maximum is that of `base/yaml.ts`. */
+export const int64 = scalar('int', -(2 ** 63), 2 ** 63 - 1024);
 export const duration = scalar('duration');
 export const path = text;
 export const any: AnyType & Typed<unknown> = { is: 'any' };

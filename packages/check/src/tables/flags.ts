@@ -1,3 +1,4 @@
+import { MAX_INT64 } from '../../../../src/base/yaml.js';
 import { printValue } from '../../../../src/config/errors.js';
 import { readStruct } from '../../../../src/config/tables/read.js';
 import type { Report } from '../../../../src/config/tables/report.js';
@@ -122,7 +123,7 @@ export function valueOf(type: Type, text: string): unknown {
     case 'scalar': {
       const { in: wanted } = type.spelling;
       if (wanted === 'boolean') return truthOf(text) ?? text;
-      if (type.format === 'int') return isInteger(text) ? Number(text) : text;
+      if (type.format === 'int') return isInteger(text) ? Math.min(Number(text), MAX_INT64) : text;
       return wanted === 'number' && NUMBER.test(text) ? Number(text) : text;
     }
     case 'list':

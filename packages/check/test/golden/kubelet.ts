@@ -78,7 +78,7 @@ seccompDefault: true
 maxPods: 110
 podsPerCore: 0
 podPidsLimit: -1
-maxOpenFiles: 5000000000
+maxOpenFiles: 9223372036854775807
 oomScoreAdj: -999
 protectKernelDefaults: true
 allowedUnsafeSysctls: ["net.*", "kernel.msg*", kernel.sem, fs.mqueue.msg_max, net/ipv4/tcp_rmem]
@@ -320,6 +320,13 @@ const RESOURCES = kubelet(
         'reservedMemory[0].limits.cpu: 1: is not known: should be "memory" or hugepages- and a size',
         'reservedMemory[1].limits.memory: 0: is zero',
         'reservedMemory[1].limits.memory: is given twice for this NUMA node',
+      ),
+    ],
+    [
+      'maxOpenFiles: 9223372036854775808\nshutdownGracePeriodByPodPriority: [{shutdownGracePeriodSeconds: -9223372036854775809}, {shutdownGracePeriodSeconds: -9223372036854775808}]',
+      ...errors(
+        'maxOpenFiles: 9223372036854776000: is out of range: should be an integer of at least 0',
+        'shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: -9223372036854778000: is out of range: should be an integer of 64 bits',
       ),
     ],
     [
