@@ -21,7 +21,7 @@ std::string message_of(const NativeError& error) {
   const int number = error.error_number;
   if (number != 0) text += ": " + error_name(number) + " (" + error_meaning(number) + ")";
   if (error.kernel_message) text += ": " + *error.kernel_message;
-  const std::string advice = error_advice(number);
+  const std::string advice = error.advice.empty() ? error_advice(number) : error.advice;
   if (!advice.empty()) text += "; " + advice;
   return text;
 }

@@ -22,6 +22,8 @@ struct NativeError {
   std::optional<std::string> object;
   std::optional<std::uint32_t> index;
   std::optional<std::uint32_t> element;
+  /// What to do about it; empty: what its number suggests.
+  std::string advice;
 };
 
 /// The one line a log shows: operation, object, errno with its meaning, the kernel's message.

@@ -23,6 +23,8 @@ using netlink::Message;
 using netlink::Status;
 
 constexpr std::uint32_t kSequence = 1;
+/// NFTA_TABLE_OWNER, which headers before Linux 5.12 do not know.
+constexpr std::uint16_t kTableOwner = 7;
 
 Bytes request(std::uint8_t message, std::uint16_t flags, Family family,
               const std::vector<std::pair<std::uint16_t, std::string_view>>& names) {
@@ -361,6 +363,20 @@ netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, 
     listings.push_back(std::move(listing));
   }
   return listings;
+}
+
+std::optional<std::uint32_t> table_owner(netlink::Socket& socket, Family family, std::string_view table) {
+  std::optional<std::uint32_t> owner;
+  const Bytes message = request(NFT_MSG_GETTABLE, NLM_F_ACK, family, {{NFTA_TABLE_NAME, table}});
+  auto asked = socket.request(message, [&owner](const Message& answer) -> Status {
+    if (!is_message(answer, NFT_MSG_NEWTABLE)) return Done{};
+    netlink::AttributeReader reader(answer.attributes());
+    while (const auto attribute = reader.next()) {
+      if (attribute->type == kTableOwner) owner = attribute->be32();
+    }
+    return Done{};
+  });
+  return asked.ok() ? owner : std::nullopt;
 }
 
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {

@@ -84,6 +84,9 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
 netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, Family family, std::string_view table,
                                                        const std::vector<std::string>& sets);
 
+/// The netlink port of the socket that owns a table; nothing when it has no owner, or cannot be read.
+std::optional<std::uint32_t> table_owner(netlink::Socket& socket, Family family, std::string_view table);
+
 /// A number that grows by one with every change of any table in the network namespace, by any process.
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
 

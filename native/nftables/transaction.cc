@@ -2,6 +2,7 @@
 
 #include <linux/netfilter/nfnetlink.h>
 
+#include <cerrno>
 #include <mutex>
 
 #include "nftables/listing.h"
@@ -136,7 +137,11 @@ netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::
     const std::lock_guard lock(sockets.transaction());
     return netlink::send_batch(socket.value(), batch.bytes(), batch.messages());
   }();
-  if (!sent.ok()) return batch.explain(std::move(sent.error()), &socket.value());
+  if (!sent.ok()) {
+    Failure failure = batch.explain(std::move(sent.error()), &socket.value());
+    if (failure.cause.code == EPERM) failure.owner = table_owner(socket.value(), transaction.family, transaction.table);
+    return failure;
+  }
   sockets.give_back(std::move(socket.value()));
   return Ack{batch.messages(), batch.bytes().size()};
 }

@@ -39,6 +39,8 @@ struct Failure {
   std::optional<std::string> object;
   std::optional<std::uint32_t> operation;
   std::optional<std::uint32_t> element;
+  /// The netlink port of another socket that owns the table (NFT_TABLE_F_OWNER): until it is closed, the kernel answers EPERM to all others.
+  std::optional<std::uint32_t> owner;
 };
 
 struct Ack {

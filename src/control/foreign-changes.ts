@@ -20,6 +20,8 @@ export class ForeignChanges {
   private end: (() => void) | null = null;
   private endProbes: (() => void) | null = null;
   private failed = false;
+  /** What ends waiting for a family's rules to be permitted. */
+  private readonly waits = new Map<FamilySync, () => void>();
 
   constructor(private readonly parts: ForeignChangesParts) {}
 
@@ -41,6 +43,30 @@ export class ForeignChanges {
       this.failed = true;
       log.error(error, 'cannot watch the ruleset, only the periodic check finds external changes');
     }
+  }
+
+  /**
+   * The kernel forbade a change of a family's rules. It does not report when that ends, as when the owner of a table leaves, and the loop's retries are rarer
+   * with time. So it is probed every second.
+   */
+  awaitPermission(sync: FamilySync): void {
+    const { clock } = this.parts;
+    const { dataplane } = sync;
+    if (dataplane.polls || this.waits.has(sync)) return;
+    const cancel = clock.callAt(clock.now() + PROBE_MS, () => {
+      void this.probe(sync).then((isPermitted) => {
+        if (this.waits.get(sync) !== cancel) return;
+        this.waits.delete(sync);
+        if (!isPermitted && sync.dataplane === dataplane) this.awaitPermission(sync);
+      });
+    });
+    this.waits.set(sync, cancel);
+  }
+
+  /** A change of a family's rules was taken. */
+  permitted(sync: FamilySync): void {
+    this.waits.get(sync)?.();
+    this.waits.delete(sync);
   }
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if it had been reported. */
@@ -69,6 +95,7 @@ export class ForeignChanges {
     this.end = null;
     this.endProbes?.();
     this.endProbes = null;
+    for (const sync of [...this.waits.keys()]) this.permitted(sync);
   }
 
   /** Each within a second after the one before has ended, when others look too, or when there may be something to find. */
@@ -100,14 +127,17 @@ export class ForeignChanges {
     };
   }
 
-  private async probe(sync: FamilySync): Promise<void> {
+  private async probe(sync: FamilySync): Promise<boolean> {
     const { drift, log } = this.parts;
     const { family, dataplane } = sync;
     try {
       const different = await dataplane.probe();
-      if (different && sync.dataplane === dataplane) drift.suspect(family, null);
+      if (!different || sync.dataplane !== dataplane) return false;
+      drift.suspect(family, null);
+      return true;
     } catch (error) {
       log.info(4, 'cannot check for external changes', { family, error: String(error) });
+      return false;
     }
   }
 }

@@ -6,6 +6,7 @@ import { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import type { CycleObservers } from '../observe/cycle-observer.js';
+import { isNativeError } from '../native/errors.js';
 import type { HealthState } from '../record/health.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
@@ -303,6 +304,10 @@ export class SyncCycle {
     let report: SyncReport | null = null;
     try {
       report = await sync.run(suspected);
+      this.foreign.permitted(sync);
+    } catch (error) {
+      if (isNativeError(error) && error.errno === 'EPERM' && this.isInForce(mode)) this.foreign.awaitPermission(sync);
+      throw error;
     } finally {
       this.settleDrift(sync, startedAt, report);
     }

@@ -102,6 +102,8 @@ function ofSyncs({ failures }: ProcessFacts): readonly Observation[] {
 }
 
 function remedyOf(reason: string): string {
+  if (/owns the table/.test(reason))
+    return 'end that process (its id is often its netlink port: ps -p PORT); the rules follow within seconds';
   if (/EPERM|EACCES|Permission denied|not permitted/i.test(reason))
     return 'run it as root with CAP_NET_ADMIN (securityContext: capabilities.add: ["NET_ADMIN"], or privileged)';
   if (/EOPNOTSUPP|EPROTONOSUPPORT|EAFNOSUPPORT|No such file or directory/.test(reason))

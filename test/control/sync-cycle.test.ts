@@ -371,6 +371,42 @@ t.test('a dataplane without kernel notifications is probed every second, until t
   t.equal(looks.length, 4);
 });
 
+t.test('a family whose change is forbidden is probed every second until it is taken', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, clock } = made;
+  const forbidden = (): Error =>
+    Object.assign(new Error('EPERM'), { code: 'ERR_NETLINK', operation: 'nft transaction', errno: 'EPERM' });
+  const looks: number[] = [];
+  let answer = false;
+  dataplanes.IPv4.probe = () => {
+    looks.push(clock.now());
+    return Promise.resolve(answer);
+  };
+  made.upsert(WEB);
+  const begin = clock.now();
+  dataplanes.IPv4.failures.push(forbidden(), forbidden());
+  await t.rejects(cycle.run({ full: true }));
+  taken(made);
+  await clock.advance(2500);
+  t.same(
+    looks.map((at) => at - begin),
+    [1000, 2000],
+  );
+  t.notOk(taken(made).includes('now'));
+  await t.rejects(cycle.run({ full: true }), 'the loop retries beside it');
+  answer = true;
+  await clock.advance(1000);
+  t.equal(looks.length, 3, 'one probe at a time');
+  t.same(taken(made).at(-1), 'now');
+  await cycle.run({ full: false });
+  await clock.advance(5000);
+  t.equal(looks.length, 3);
+  dataplanes.IPv4.failures.push(forbidden());
+  await t.rejects(cycle.run({ full: true }));
+  cycle.stop();
+  t.equal(clock.waiting, 0);
+});
+
 t.test('a dataplane that knows when a probe can find something is not probed before', async (t) => {
   const made = world();
   const { cycle, dataplanes, clock, health } = made;

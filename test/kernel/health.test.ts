@@ -6,6 +6,7 @@ import { node, type Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
+import { named } from './fault-scene.js';
 
 const HEALTHZ = 'http://127.0.0.1:10256';
 const CHECK_PORT = 32000;
@@ -87,6 +88,28 @@ t.test('health of a node with a family that cannot be synced, or that is not the
     await checkRows(t, lab, rows, 'once the table is free');
     t.equal(status(await get('/livez')), 200);
     t.equal(proxy.log.match(/"sync failed, will be retried"/g)?.length, 1, 'said once');
+  });
+  await t.test('rules follow at once when the other process leaves, and until then it is named', async (t) => {
+    const owner = lab.spawn('node', ['nft', '-i']);
+    owner.stdin.write('delete table ip kube-proxy\nadd table ip kube-proxy { flags owner; }\n');
+    await eventually("the other process's table", async () => ((await lab.ruleset()).includes('owner') ? true : null));
+    // The loop would retry after half a minute.
+    const proxy = await Proxy.prepare(t, lab, { config: { nftables: { minSyncPeriod: '30s', syncPeriod: '1h' } } });
+    await proxy.write(web);
+    proxy.launch();
+    const at = { lab, proxy };
+    const says = [
+      /rules of IPv4 cannot be written, .*EPERM.*another process owns the table \(flags owner, netlink port \d+\)/,
+      /remedy: end that process/,
+    ];
+    await named(t, at, { command: ['status'], says });
+    t.notMatch(proxy.log, /CAP_NET_ADMIN/);
+    owner.kill('SIGKILL');
+    const left = performance.now();
+    await proxy.ready();
+    const waited = performance.now() - left;
+    t.ok(waited < 20_000, `${waited} ms`);
+    await checkRows(t, lab, rows, 'once the table is free');
   });
   await t.test('ST-30: a node without IPv6 is healthy with IPv4', async (t) => {
     await lab.output('node', ['nft', 'flush', 'ruleset']);

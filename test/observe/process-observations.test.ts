@@ -98,6 +98,10 @@ t.test('rules that cannot be written are observed, families with one cause toget
   });
   for (const [reason, remedy] of [
     ['nft: EPERM (Operation not permitted)', /CAP_NET_ADMIN/],
+    [
+      'nft: EPERM (Operation not permitted); another process owns the table (flags owner, netlink port 7)',
+      /^end that process/,
+    ],
     ['nft: EOPNOTSUPP', /docs\/kernels\.md/],
     ['ENOBUFS', /see the log/],
   ] as const)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "addon/linux/netlink_error.h"
 #include "addon/native_error.h"
 #include "nftables/transaction.h"
@@ -16,6 +18,9 @@ inline NativeError from_failure(const nftables::Failure& failure, const char* op
   error.object = failure.object;
   error.index = failure.operation;
   error.element = failure.element;
+  if (failure.owner) {
+    error.advice = "another process owns the table (flags owner, netlink port " + std::to_string(*failure.owner) + ")";
+  }
   return error;
 }
 

@@ -126,10 +126,7 @@ class NftablesDriver implements Driver<ListedTable> {
     const readBack = async (): Promise<void> => {
       ledger.readBack(await listings.read());
     };
-    const where = { family: NFT_FAMILY[family], table: TABLE };
-    // The kernel does not count a transaction that changes nothing among its generations.
-    const probe = (): Promise<unknown> =>
-      addon.nftTransact({ ...where, operations: [{ type: 'commands', commands: [addTable(where)] }] });
+    const probe = (): Promise<unknown> => this.addTable();
     this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, probe, readBack });
     this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, listings, onKeys });
     this.notes = {
@@ -274,9 +271,14 @@ class NftablesDriver implements Driver<ListedTable> {
     }
   }
 
-  /** The kernel notifies. */
-  probe(): Promise<boolean> {
-    return Promise.resolve(false);
+  /** The kernel notifies of changes, but not when the owner of a table leaves: whether it takes a transaction is found out by one. */
+  async probe(): Promise<boolean> {
+    try {
+      await this.addTable();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   quarantined(): readonly QuarantinedFrontend[] {
@@ -322,6 +324,12 @@ class NftablesDriver implements Driver<ListedTable> {
   /** Nothing may have been delivered yet: the kernel's table shows whether it has such objects. */
   private readTimeouts({ timeouts }: NftTableListing): void {
     if (this.structure.timeouts === null && timeouts.length > 0) this.structure.timeouts = this.timeouts.ofKernel();
+  }
+
+  /** The kernel does not count a transaction that changes nothing among its generations. */
+  private async addTable(): Promise<void> {
+    const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    await this.addon.nftTransact({ ...where, operations: [{ type: 'commands', commands: [addTable(where)] }] });
   }
 
   private maxBatch(): number {
