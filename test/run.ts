@@ -46,7 +46,7 @@ const LAST_WORDS_MS = 10_000;
 /** Folders whose files start processes and wait for them. */
 const SLOW_FOLDERS = ['bench', 'conformance', 'deploy', 'kernel', 'native', 'packages/page'];
 /** Files that repeat others, several at once: what takes longest begins first, or it would end alone. */
-const LONGEST = /^(?:conformance|kernel\/modes)\//;
+const LONGEST = /^(?:conformance\/|kernel\/modes\/|scenarios\.)/;
 /** What belongs to one process and must not be another file's too. */
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage|getHeapStatistics|PerformanceObserver/m;

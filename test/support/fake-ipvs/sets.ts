@@ -26,10 +26,10 @@ export class FakeSets implements IpsetAddon {
   readonly sets = new Map<string, FakeSet>();
   readonly committed: (readonly IpsetOperation[])[] = [];
 
-  /** @param isUsed whether a rule names the set. */
+  /** @param used names of sets that rules have. */
   constructor(
     private readonly faults: IpvsFaults,
-    private readonly isUsed: (name: string) => boolean,
+    private readonly used: () => ReadonlySet<string>,
   ) {}
 
   async ipsetNames(): Promise<readonly string[]> {
@@ -54,6 +54,7 @@ export class FakeSets implements IpsetAddon {
   async ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]> {
     await Promise.resolve();
     this.faults.list('ipset list');
+    const used = this.used();
     return names.map((name) => {
       const set = this.sets.get(name);
       if (set === undefined) return null;
@@ -61,7 +62,7 @@ export class FakeSets implements IpsetAddon {
       return {
         ...set.creation,
         plain: true,
-        references: this.isUsed(name) ? 1 : 0,
+        references: used.has(name) ? 1 : 0,
         elements: Buffer.from(elements.map(([key]) => key).join(''), 'latin1'),
         elementComments: elements.map(([, comment]) => (comment === '' ? null : comment)),
         elementPackets: set.creation.counters
@@ -127,7 +128,7 @@ export class FakeSets implements IpsetAddon {
         return null;
       case 'destroy':
         if (!this.sets.has(operation.name)) return 'ENOENT';
-        if (this.isUsed(operation.name)) return 'EBUSY';
+        if (this.used().has(operation.name)) return 'EBUSY';
         this.sets.delete(operation.name);
         return null;
       case 'flush':

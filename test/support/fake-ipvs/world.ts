@@ -42,7 +42,7 @@ class IpvsKernel extends FakeKernel {
     own: readonly IPAddress[],
   ) {
     super(compiler, {}, programs);
-    this.ipset = new FakeSets(this.mishaps, (name) => this.names(name));
+    this.ipset = new FakeSets(this.mishaps, () => this.usedSets());
     this.route = new FakeLinks(this.mishaps, own);
     programs.hasSet = (name) => this.ipset.sets.has(name);
   }
@@ -52,12 +52,10 @@ class IpvsKernel extends FakeKernel {
     return Promise.resolve(this.programs.changes);
   }
 
-  /** Whether a rule names a set. */
-  private names(set: string): boolean {
-    const rules = FAMILIES.flatMap((family) =>
-      TABLES.flatMap((table) => [...this.programs.every(table, family).values()].flat()),
-    );
-    return rules.some((rule) => rule.includes(`-set ${set} `));
+  private usedSets(): ReadonlySet<string> {
+    const chains = FAMILIES.flatMap((family) => TABLES.map((table) => this.programs.every(table, family)));
+    const rules = chains.flatMap((table) => [...table.values()].flat());
+    return new Set(rules.flatMap((rule) => [...rule.matchAll(/-set (\S+) /g)].map(([, name = '']) => name)));
   }
 }
 

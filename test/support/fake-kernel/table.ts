@@ -90,12 +90,19 @@ function spans(element: FakeElement, key: PackedKey, lengths: readonly number[])
   return true;
 }
 
-/** Names that a rule refers to: chains it jumps to, sets and maps it looks up or updates, timeouts it gives. */
-export function references(statements: unknown): {
+interface References {
   readonly chains: readonly string[];
   readonly sets: readonly string[];
   readonly timeouts: readonly string[];
-} {
+}
+
+/** Rules do not change once they are in a table, and each transaction asks for all of them. */
+const referencesOf = new WeakMap<Rule, References>();
+
+/** Names that a rule refers to: chains it jumps to, sets and maps it looks up or updates, timeouts it gives. */
+export function references(statements: Rule): References {
+  const known = referencesOf.get(statements);
+  if (known !== undefined) return known;
   const chains: string[] = [];
   const sets: string[] = [];
   const timeouts: string[] = [];
@@ -109,5 +116,7 @@ export function references(statements: unknown): {
     }
   };
   visit(statements);
-  return { chains, sets, timeouts };
+  const found = { chains, sets, timeouts };
+  referencesOf.set(statements, found);
+  return found;
 }

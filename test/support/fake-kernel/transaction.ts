@@ -271,7 +271,7 @@ class Draft {
     for (const name of updatedSets(expr)) this.limit(name);
     const leads =
       referred.chains.length > 0 || referred.sets.some((set) => sets.get(set)?.declaration.map === 'verdict');
-    if (leads && hasLoop(this.existing())) throw new Refusal('EMLINK');
+    if (leads && leadsBack(this.existing(), name) && hasLoop(this.existing())) throw new Refusal('EMLINK');
   }
 
   /** nft_dynset_init: the first rule that writes to a set without a size gives it one. */
