@@ -1,14 +1,11 @@
-import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
-import { sortedDifference } from '../base/sorted-endpoints.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
 import { AddressHolders } from './address-holders.js';
+import { sameFrontend, strandsAttempts } from './frontend-fields.js';
 import { frontendKey } from './frontend-key.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
-  Balance,
-  ClientKeys,
   Conflict,
   ConflictPair,
   FamilyTable,
@@ -18,7 +15,6 @@ import type {
   HealthCheckPlan,
   NodePlan,
   ServicePlan,
-  Shares,
   ServiceLimitation,
   TableChange,
 } from './types.js';
@@ -484,73 +480,4 @@ function addressesOf(
   for (const frontend of plan?.frontends ?? [])
     if (frontend.address !== null && isWanted(frontend)) addresses.add(frontend.address);
   return [...addresses];
-}
-
-function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undefined): boolean {
-  if (one === undefined || other === undefined) return one === other;
-  return (
-    one.kind === other.kind &&
-    one.servicePort === other.servicePort &&
-    one.masquerade === other.masquerade &&
-    one.whenEmpty === other.whenEmpty &&
-    one.affinitySeconds === other.affinitySeconds &&
-    one.retrySeconds === other.retrySeconds &&
-    one.clientRoom === other.clientRoom &&
-    one.loadBalancerFlags === other.loadBalancerFlags &&
-    sameBalance(one.balance ?? null, other.balance ?? null) &&
-    sameClientKeys(one.clientKeys, other.clientKeys) &&
-    sameList(one.endpoints, other.endpoints) &&
-    sameList(one.localEndpoints, other.localEndpoints) &&
-    sameList(one.flowEndpoints, other.flowEndpoints) &&
-    sameList(one.draining ?? null, other.draining ?? null) &&
-    one.sourceRanges?.join() === other.sourceRanges?.join()
-  );
-}
-
-/** See {@link TableChange.attempts}. */
-function strandsAttempts(before: FrontendPlan | undefined, after: FrontendPlan | undefined): boolean {
-  if (before === after || (after ?? before)?.protocol === 'UDP') return false;
-  if (before === undefined || after === undefined) return true;
-  return losesSome(before.endpoints, after.endpoints) || losesSome(before.localEndpoints, after.localEndpoints);
-}
-
-/** Beyond this number of differences their identity does not matter: a pass over attempts that finds none does no harm. */
-const MANY_DIFFERENCES = 64;
-
-function losesSome(before: EndpointList | null, after: EndpointList | null): boolean {
-  if (before === null || before === after) return false;
-  if (after === null || after.count < before.count) return true;
-  const size = endpointSize(before.family);
-  const difference = sortedDifference(before.packed, after.packed, size, MANY_DIFFERENCES);
-  return difference === null || difference.gone.length > 0;
-}
-
-function sameClientKeys(one: ClientKeys | null, other: ClientKeys | null): boolean {
-  return (
-    one?.cluster === other?.cluster &&
-    one?.local?.key === other?.local?.key &&
-    sameList(one?.local?.endpoints ?? null, other?.local?.endpoints ?? null) &&
-    sameList(one?.local?.apart ?? null, other?.local?.apart ?? null)
-  );
-}
-
-function sameBalance(one: Balance | null, other: Balance | null): boolean {
-  if (one === null || other === null) return one === other;
-  const { by, endpoints, localEndpoints } = other;
-  return one.by === by && sameShares(one.endpoints, endpoints) && sameShares(one.localEndpoints, localEndpoints);
-}
-
-function sameShares(one: Shares | null, other: Shares | null): boolean {
-  if (one === null || other === null || one === other) return one === other;
-  return sameNumbers(one.weights, other.weights) && sameNumbers(one.slots ?? [], other.slots ?? []);
-}
-
-function sameNumbers(one: ArrayLike<number>, other: ArrayLike<number>): boolean {
-  if (one.length !== other.length) return false;
-  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
-  return true;
-}
-
-function sameList(one: EndpointList | null, other: EndpointList | null): boolean {
-  return one === null || other === null ? one === other : one.equals(other);
 }

@@ -1,7 +1,6 @@
-import { EndpointList, endpointSize } from '../base/endpoint-list.js';
+import { EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
-import { printBy, slotCounts } from './balance.js';
-import { isUniform } from './uniform-weights.js';
+import { printFields, type ListPrinter } from './frontend-fields.js';
 import type {
   Conflict,
   ConflictPair,
@@ -11,12 +10,8 @@ import type {
   LocalDetector,
   NodePlan,
   PacketScope,
-  Shares,
   ServiceLimitation,
 } from './types.js';
-
-/** The fields of a frontend that the kernel holds. `dump` fills them from a listing of the kernel, to print it in the terms of the plan. */
-type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys' | 'clientRoom' | 'loadBalancerFlags'>;
 
 /**
  * The forwarding table as text: one fact a line, sorted, stable. `pointsman plan` prints it from the plan and `pointsman dump` from the kernel,
@@ -48,9 +43,6 @@ export function unpackLine(line: string): readonly string[] {
   const [, head = '', family, packed = ''] = found;
   return printList(head, new EndpointList(family as Family, Buffer.from(packed, 'base64')));
 }
-
-/** The lines of a list of endpoints. */
-type ListPrinter = (head: string, list: EndpointList) => readonly string[];
 
 function printList(head: string, list: EndpointList): readonly string[] {
   return list.toStrings().map((endpoint) => `${head} ${endpoint}`);
@@ -91,57 +83,8 @@ export function withinScope(
   );
 }
 
-export function printFrontend(frontend: FrontendText, print: ListPrinter = printList): string[] {
-  const head = `${frontend.family} frontend ${frontend.key}`;
-  const { endpoints, localEndpoints, balance } = frontend;
-  const lines = [`${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`];
-  // Without endpoints nothing is masqueraded, and not every mode writes to the kernel how it would be.
-  const isServed = endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
-  if (isServed) lines.push(`${head} masquerade ${frontend.masquerade}`);
-  for (const line of print(`${head} endpoint`, endpoints)) lines.push(line);
-  if (localEndpoints !== null) for (const line of print(`${head} local-endpoint`, localEndpoints)) lines.push(line);
-  if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
-  if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
-  if (isServed && balance !== null && balance !== undefined) {
-    // A choice by chance without tables has nothing but weights.
-    if (balance.endpoints.slots !== null || balance.by !== 'random')
-      lines.push(`${head} balance ${printBy(balance.by)}`);
-    lines.push(...printShares(`${head} `, endpoints, balance.endpoints));
-    if (localEndpoints !== null && balance.localEndpoints !== null)
-      lines.push(...printShares(`${head} local-`, localEndpoints, balance.localEndpoints));
-  }
-  if (isServed && frontend.retrySeconds !== null) lines.push(`${head} retry ${printSeconds(frontend.retrySeconds)}`);
-  for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
-  return lines;
-}
-
-/** The part of connections that each endpoint of a list gets, and which of the slots are its own, as one number. */
-function printShares(head: string, list: EndpointList, { weights, slots }: Shares): string[] {
-  if (slots === null && isUniform(weights)) return [];
-  if (slots === null)
-    return list.toStrings().map((endpoint, place) => `${head}share ${endpoint} weight ${weights[place] ?? 0}`);
-  const counts = slotCounts(list.count, slots);
-  const shares = list
-    .toStrings()
-    .map((endpoint, place) => `${head}share ${endpoint} ${counts[place] ?? 0}/${slots.length}`);
-  return list.count === 0 ? [] : [...shares, `${head}table ${digestOf(list, slots)}`];
-}
-
-/** FNV-1a of each slot's endpoint. */
-function digestOf({ family, packed }: EndpointList, slots: Uint16Array): string {
-  const size = endpointSize(family);
-  let hash = 0x811c9dc5;
-  for (const place of slots)
-    for (let at = place * size; at < (place + 1) * size; at++) hash = Math.imul(hash ^ (packed[at] ?? 0), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, '0');
-}
-
-/** Room for a name beside the longest kind in the 127 characters that a comment on an nftables element has. */
-const SERVICE_PORT_LIMIT = 114;
-
-/** `namespace/name:port`, cut at the length that the kernel can return: plan and dump have to read the same. */
-export function printServicePort(servicePort: string): string {
-  return servicePort.slice(0, SERVICE_PORT_LIMIT);
+export function printFrontend(frontend: FrontendPlan, print: ListPrinter = printList): string[] {
+  return printFields(frontend, print);
 }
 
 /** The users' names of the kinds of frontends. */
@@ -196,10 +139,6 @@ export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict
 }
 
 const IPV6_BITS = 128;
-
-function printSeconds(seconds: number): string {
-  return seconds === 0 ? 'off' : `${seconds}s`;
-}
 
 /** The node's facts, one a line. */
 export function printNode(node: NodePlan): string[] {

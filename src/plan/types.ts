@@ -59,14 +59,14 @@ export interface FrontendPlan {
   readonly flowEndpoints: EndpointList | null;
   /**
    * Endpoints that serve no more, of a Service with load balancer addresses, where the platform balances by itself. If no other
-   * endpoints are left, the load balancer to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null
-   * or absent: there are none, or nothing stays.
+   * endpoints are left, the load balancer to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null:
+   * there are none, or nothing stays.
    */
-  readonly draining?: EndpointList | null;
+  readonly draining: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
   readonly loadBalancerFlags: number;
-  /** How connections are shared among the endpoints; null or absent: equally, by chance. */
-  readonly balance?: Balance | null;
+  /** How connections are shared among the endpoints; null: equally, by chance. */
+  readonly balance: Balance | null;
 }
 
 /** How connections to a frontend are shared among its endpoints. */

@@ -10,6 +10,7 @@ import {
 import { protocolFromNumber, protocolNumber, type Protocol } from '../../src/base/protocol.js';
 import type { FlowListing } from '../../src/native/contract.js';
 import { FLOW_RECORD } from '../../src/native/contract.js';
+import { UNHELD } from '../../src/plan/frontend-fields.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../src/plan/types.js';
 
@@ -111,12 +112,11 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     masquerade: own === null ? 'always' : 'off-cluster',
     whenEmpty: 'reject',
     affinitySeconds: null,
-    clientKeys: null,
-    clientRoom: null,
     sourceRanges: null,
+    ...UNHELD,
     flowEndpoints: protocol === 'TCP' ? null : text.kept === undefined ? list : endpoints(family, text.kept),
     retrySeconds: null,
-    loadBalancerFlags: 0,
+    balance: null,
   };
 }
 

@@ -34,6 +34,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     values('base'),
     values('plan/types'),
     values('plan/frontend-key'),
+    values('plan/frontend-fields'),
     values('plan/retry'),
     values('plan/text'),
     values('native/contract'),

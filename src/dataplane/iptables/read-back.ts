@@ -3,6 +3,7 @@ import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
 import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
+import { UNHELD } from '../../plan/frontend-fields.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import type {
   Balance,
@@ -135,6 +136,7 @@ class Reader {
     const unknown: FrontendPlan = {
       ...this.common(key, rule, kind),
       servicePort,
+      balance: null,
       endpoints: none,
       localEndpoints: null,
       masquerade: kind === 'ClusterIP' ? 'off-cluster' : 'always',
@@ -164,10 +166,7 @@ class Reader {
     key: FrontendKey,
     rule: ParsedRule,
     kind: FrontendKind,
-  ): Omit<
-    FrontendPlan,
-    'servicePort' | 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'affinitySeconds' | 'sourceRanges'
-  > {
+  ): Omit<FrontendPlan, keyof Treatment | 'servicePort' | 'whenEmpty'> {
     const [protocol, port] = [protocolOf(rule) ?? 'TCP', Number(rule.port)] as const;
     return {
       key,
@@ -176,11 +175,8 @@ class Reader {
       address: kind === 'NodePort' ? null : hostAddress(rule.destination),
       protocol,
       port,
-      clientKeys: null,
-      clientRoom: null,
-      flowEndpoints: null,
       retrySeconds: retrySecondsFor(this.policies.get(key), { protocol, port }, this.retryTimes),
-      loadBalancerFlags: 0,
+      ...UNHELD,
     };
   }
 

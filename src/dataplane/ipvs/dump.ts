@@ -1,5 +1,6 @@
 import { addressFromBytes, addressLength, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IpvsServiceState } from '../../native/contract.js';
+import { UNHELD } from '../../plan/frontend-fields.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { hairpinLine, printNode, printFrontends } from '../../plan/text.js';
 import type { Balance, FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
@@ -112,13 +113,10 @@ class Reader {
       localEndpoints: masquerade !== 'node' ? null : drops ? none : endpoints,
       whenEmpty: drops ? 'drop' : 'reject',
       affinitySeconds: seconds === 0 ? null : seconds,
-      clientKeys: null,
-      clientRoom: null,
       sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
-      flowEndpoints: null,
       retrySeconds: null,
-      loadBalancerFlags: 0,
       balance: balanceOf(services.get(serviceKey(virtual)), destinations.get(serviceKey(virtual))),
+      ...UNHELD,
     };
   }
 

@@ -89,7 +89,7 @@ function schedulingOf(
   { scheduler, lacking = [] }: Scheduling,
 ): Pick<IpvsServiceState, 'scheduler' | 'flags'> {
   const plain = { scheduler, flags: scheduler === PORT_HASHING ? IPVS_FLAGS.scheduler2 : 0 };
-  if (balance === null || balance === undefined) return plain;
+  if (balance === null) return plain;
   if (balance.by !== 'random' && !lacking.includes(HASHING_SCHEDULER))
     return { scheduler: HASHING_SCHEDULER, flags: ASKED | (balance.by === 'address' ? 0 : IPVS_FLAGS.scheduler2) };
   const weighing = weighingScheduler(scheduler);

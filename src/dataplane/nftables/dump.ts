@@ -9,6 +9,7 @@ import {
   type Family,
   type IPPrefix,
 } from '../../base/ip.js';
+import { UNHELD } from '../../plan/frontend-fields.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { Balance, FrontendKey, FrontendKind, NodePlan, Shares } from '../../plan/types.js';
@@ -116,6 +117,7 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     affinitySeconds: timeoutOfFrontend(elements),
     balance: service.draw === 'even' ? null : balanceOf(family, service.draw, elements, local),
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
+    ...UNHELD,
   });
   if (!hasRightLocals(family, key, elements, local))
     lines.push(`${family} kernel frontend ${key} remembers clients of other local endpoints than its own`);

@@ -1,6 +1,6 @@
 import { endpointSize, type EndpointList } from '../../base/endpoint-list.js';
 import { clientKeyOf, isNodePortKey } from '../../plan/frontend-key.js';
-import { printServicePort } from '../../plan/text.js';
+import { printServicePort } from '../../plan/frontend-fields.js';
 import type { ClientKeys, FrontendKey, FrontendPlan, Shares } from '../../plan/types.js';
 import { findChainOf, rememberChainOf, secondsOf } from './affinity/chains.js';
 import { packLocal } from './affinity/local-endpoints.js';
@@ -129,7 +129,7 @@ function stickyLocals(key: FrontendKey, clientKeys: ClientKeys | null): readonly
 
 function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
   const held = current.chain === null ? null : parseClassName(current.chain);
-  const balance = plan.balance ?? null;
+  const { balance } = plan;
   const draw = balance?.by ?? 'even';
   const before = held?.draw === 'even' ? held : null;
   const sizeOf = (list: EndpointList, shares: Shares | null | undefined, size = 0): number =>
