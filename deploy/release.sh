@@ -1,9 +1,9 @@
 #!/bin/sh
 # release.sh make FOLDER [--arch amd64,arm64] [--repository NAME] [--commit REVISION] [--v8-cache FILE] [--builder URI] [--url URL] [--homepage URL]: makes a release in
 #   FOLDER, without Docker. docs/develop/release.md says what is in it.
-# release.sh sign FOLDER --key FILE: signs a release.
+# release.sh sign FOLDER --key FILE --confirmed SHA256SUMS: signs a release whose checksums another machine has got, too.
 # release.sh pins: names Debian's packages of today in pins.json, for the next images.
-# release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile.
+# release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile, and of the container that makes releases into its workflow.
 # release.sh image REFERENCE: names the image in every kustomization, by its digest.
 # release.sh sbom FOLDER: writes what the image of each architecture is made of, as CycloneDX, into FOLDER/linux_amd64 and FOLDER/linux_arm64.
 #
@@ -41,15 +41,17 @@ edit() {
 }
 
 base() {
-  used=$(sed -nE 's/^FROM (--platform=[^ ]+ )?([^ @]+:[^ @]+)(@[^ ]+)?( .*)?$/\2/p' Dockerfile | sort -u)
+  workflow=.github/workflows/release.yml
+  used=$(sed -nE 's/^(FROM|    container:) (--platform=[^ ]+ )?([^ @]+:[^ @]+)(@[^ ]+)?( .*)?$/\3/p' Dockerfile $workflow | sort -u)
   for reference in "$@"; do
-    echo "$used" | grep -qxF "${reference%@*}" || die "$reference: the Dockerfile is not built from ${reference%@*}"
+    echo "$used" | grep -qxF "${reference%@*}" || die "$reference: nothing is built from ${reference%@*}"
   done
   for image in $used; do
     given=$image
     for reference in "$@"; do if [ "${reference%@*}" = "$image" ]; then given=$reference; fi; done
     digest=$(digest_of "$given")
     edit Dockerfile "s#^(FROM (--platform=[^ ]+ )?)$image(@[^ ]+)?( |\$)#\\1$image@$digest\\4#"
+    edit $workflow "s#^(    container: )$image(@[^ ]+)?\$#\\1$image@$digest#"
     echo "$image@$digest"
   done
 }
@@ -81,5 +83,5 @@ case "${1:-} $#" in
   'image 2') image "$2" ;;
   'sbom 2') sbom "$2" ;;
   make\ * | sign\ * | pins\ *) exec node deploy/release/main.mjs "$@" ;;
-  *) die 'wants "make FOLDER", "sign FOLDER --key FILE", "pins", "base [REFERENCE...]", "image REFERENCE" or "sbom FOLDER"' ;;
+  *) die 'wants "make FOLDER", "sign FOLDER --key FILE --confirmed FILE", "pins", "base [REFERENCE...]", "image REFERENCE" or "sbom FOLDER"' ;;
 esac

@@ -1,4 +1,4 @@
-// main.mjs make FOLDER [options], sign FOLDER --key FILE, pins: the commands of release.sh that make a release. docs/develop/release.md says what is in one.
+// main.mjs make FOLDER [options], sign FOLDER --key FILE --confirmed FILE, pins: the commands of release.sh that make a release. docs/develop/release.md says what is in one.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -119,18 +119,22 @@ function renewPins() {
 
 const COMMANDS = {
   make,
-  sign: (folder, { key }) => {
-    signRelease(folder, key);
+  sign: (folder, { key, confirmed }) => {
+    signRelease(folder, key, confirmed);
   },
   pins: renewPins,
 };
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const options = { ...OPTIONS, key: { type: 'string' } };
+  const options = { ...OPTIONS, key: { type: 'string' }, confirmed: { type: 'string' } };
   const { positionals, values } = parseArgs({ options, allowPositionals: true });
   const [command, ...words] = positionals;
   const wanted = command === 'pins' ? 0 : 1;
-  if (!Object.hasOwn(COMMANDS, command ?? '') || words.length !== wanted || (command === 'sign') !== 'key' in values)
-    throw new Error('wants "make FOLDER", "sign FOLDER --key FILE" or "pins"');
+  if (
+    !Object.hasOwn(COMMANDS, command ?? '') ||
+    words.length !== wanted ||
+    ['key', 'confirmed'].some((name) => (command === 'sign') !== name in values)
+  )
+    throw new Error('wants "make FOLDER", "sign FOLDER --key FILE --confirmed FILE" or "pins"');
   await COMMANDS[command](...words, values);
 }

@@ -81,7 +81,8 @@ t.test("a release names images by the digests in the registry's answer", (t) => 
   t.teardown(() => {
     rmSync(folder, { recursive: true });
   });
-  for (const path of ['deploy', 'Dockerfile']) cpSync(projectFile(path), join(folder, path), { recursive: true });
+  for (const path of ['deploy', 'Dockerfile', '.github'])
+    cpSync(projectFile(path), join(folder, path), { recursive: true });
   const text = (path: string): string => readFileSync(join(folder, path), 'utf8');
   const [given, asked] = [`sha256:${'1'.repeat(64)}`, `sha256:${'2'.repeat(64)}`];
   mkdirSync(join(folder, 'bin'));
@@ -94,11 +95,14 @@ t.test("a release names images by the digests in the registry's answer", (t) => 
   };
   const [, base = ''] = /^FROM (?:--platform=\S+ )?([^@ ]+)/m.exec(text('Dockerfile')) ?? [];
 
-  t.match(release('base', `${base}@${given}`), { status: 0, stderr: '' });
+  const [, container = ''] = /^ {4}container: (\S+)$/m.exec(text('.github/workflows/release.yml')) ?? [];
+  t.match(release('base', `${base}@${given}`, `${container}@${given}`), { status: 0, stderr: '' });
   t.match(text('Dockerfile'), ` ${base}@${given} AS build\n`);
-  registry(`[ "$4" = docker://${base} ] && echo ${asked}`);
+  registry(`case $4 in docker://${base} | docker://${container}) echo ${asked} ;; *) exit 1 ;; esac`);
   t.match(release('base'), { status: 0 });
   t.match(text('Dockerfile'), ` ${base}@${asked} AS build\n`, 'and another release another one');
+  const workflow = '.github/workflows/release.yml';
+  t.match(text(workflow), /^ {4}container: node:[^ @]+@sha256:2{64}$/m);
 
   const image = 'registry.example:5000/team/pointsman';
   for (let time = 0; time < 2; time++) t.match(release('image', `${image}:1.2@${given}`), { status: 0 });
@@ -122,7 +126,7 @@ t.test("a release names images by the digests in the registry's answer", (t) => 
   t.match(release('base'), { status: 1, stderr: /the registry did not tell/ });
   registry('echo latest');
   t.match(release('base'), { status: 1, stderr: /"latest" is no sha256 digest/ });
-  t.match(release('base', `debian:12@${given}`), { status: 1, stderr: /not built from debian:12/ });
+  t.match(release('base', `debian:12@${given}`), { status: 1, stderr: /nothing is built from debian:12/ });
   t.match(release('image', `${image}@${given}`), { status: 1, stderr: /names no tag/ });
   t.match(release(), { status: 1, stderr: /wants/ });
   t.equal(text('Dockerfile'), before, 'what is refused changes nothing');

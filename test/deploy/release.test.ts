@@ -1,7 +1,19 @@
 // needs: openssl
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
@@ -45,7 +57,7 @@ interface Release {
   readonly spdx: (bom: Json, created: string) => Json;
   readonly checksums: (files: ReadonlyMap<string, Buffer>) => string;
   readonly provenance: (files: ReadonlyMap<string, Buffer>, about: Json) => Json;
-  readonly signRelease: (folder: string, key: string) => void;
+  readonly signRelease: (folder: string, key: string, confirmed: string) => void;
   readonly preAuthentication: (type: string, payload: Buffer) => Buffer;
 }
 
@@ -224,7 +236,7 @@ t.test('the SPDX document has the components of the CycloneDX document', (t) => 
 });
 
 t.test('checksums, provenance and signatures verify the released files, and no others', (t) => {
-  const folder = t.testdir({ key: {} });
+  const folder = t.testdir({});
   const files = new Map([['a/file', Buffer.from('content')]]);
   const about = { builder: 'urn:b', commit: 'c', version: '1', tools: {}, parameters: {}, dependencies: [] };
   const statement = release.provenance(files, about);
@@ -246,11 +258,34 @@ t.test('checksums, provenance and signatures verify the released files, and no o
 
   const openssl = (...words: readonly string[]): number | null => spawnSync('openssl', words, { cwd: folder }).status;
   t.equal(openssl('ecparam', '-genkey', '-name', 'prime256v1', '-noout', '-out', 'key.pem'), 0);
-  release.signRelease(folder, join(folder, 'key.pem'));
+  const keys = mkdtempSync(join(tmpdir(), 'keys-'));
+  t.teardown(() => {
+    rmSync(keys, { recursive: true });
+  });
+  renameSync(join(folder, 'key.pem'), join(keys, 'key.pem'));
+  const confirmed = join(keys, 'SHA256SUMS');
+  copyFileSync(join(folder, 'SHA256SUMS'), confirmed);
+  const sign = (key = 'key.pem'): void => {
+    release.signRelease(folder, join(keys, key), confirmed);
+  };
+  for (const [file, content, problem] of [
+    [join(folder, 'a/file'), 'changed', /^a\/file: has another checksum$/],
+    [join(folder, 'a/more'), 'x', /^a\/more: is not in SHA256SUMS$/],
+    [confirmed, 'x', /the other build has other checksums$/],
+  ] as const) {
+    const before = existsSync(file) ? readFileSync(file) : null;
+    writeFileSync(file, content);
+    t.throws(sign, problem);
+    t.notOk(existsSync(join(folder, 'SHA256SUMS.sig')), 'nothing is signed');
+    if (before === null) rmSync(file);
+    else writeFileSync(file, before);
+  }
+  sign();
   const verified = (content: Buffer | string, signature: string): boolean => {
-    writeFileSync(join(folder, 'content'), content);
-    writeFileSync(join(folder, 'signature'), Buffer.from(signature, 'base64'));
-    return openssl('dgst', '-sha256', '-verify', 'signer.pem', '-signature', 'signature', 'content') === 0;
+    const [signed, given] = [join(keys, 'content'), join(keys, 'signature')];
+    writeFileSync(signed, content);
+    writeFileSync(given, Buffer.from(signature, 'base64'));
+    return openssl('dgst', '-sha256', '-verify', 'signer.pem', '-signature', given, signed) === 0;
   };
   const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
   t.ok(verified(read('SHA256SUMS'), read('SHA256SUMS.sig')));
@@ -265,9 +300,10 @@ t.test('checksums, provenance and signatures verify the released files, and no o
   t.equal(release.preAuthentication('t', Buffer.from('ab')).toString(), 'DSSEv1 1 t 2 ab');
   t.ok(verified(release.preAuthentication(envelope.payloadType, payload), envelope.signatures[0]?.sig ?? ''));
 
-  mkdirSync(join(folder, 'signature-layout'));
-  execFileSync('tar', ['-xf', '../image-signature.tar'], { cwd: join(folder, 'signature-layout') });
-  const layout = (name: string): string => read(join('signature-layout', name));
+  const unpacked = join(keys, 'signature-layout');
+  mkdirSync(unpacked);
+  execFileSync('tar', ['-xf', join(folder, 'image-signature.tar'), '-C', unpacked]);
+  const layout = (name: string): string => readFileSync(join(unpacked, name), 'utf8');
   const [{ digest: manifest, annotations }] = (
     JSON.parse(layout('index.json')) as { manifests: [{ digest: string; annotations: Json }] }
   ).manifests;
@@ -283,10 +319,25 @@ t.test('checksums, provenance and signatures verify the released files, and no o
     },
   });
 
-  t.equal(openssl('genrsa', '-out', 'rsa.pem', '2048'), 0);
+  t.equal(openssl('genrsa', '-out', join(keys, 'rsa.pem'), '2048'), 0);
   t.throws(() => {
-    release.signRelease(folder, join(folder, 'rsa.pem'));
+    sign('rsa.pem');
   }, /not an ECDSA key on P-256/);
+  t.end();
+});
+
+t.test('the workflow of a release takes the V8 code of the releaser, and no container without a digest', (t) => {
+  const workflow = readFileSync(projectFile('.github/workflows/release.yml'), 'utf8');
+  const makes = [...workflow.matchAll(/release\.sh make .*/g)];
+  t.equal(makes.length, 2);
+  for (const [make] of makes) t.match(make, / --v8-cache v8-cache\.tar\.gz$/);
+  const [, check = ''] = /^ +- run: (grep .*)$/m.exec(workflow) ?? [];
+  const folder = t.testdir({ '.github': { workflows: {} } });
+  const isTaken = (container: string): boolean => {
+    writeFileSync(join(folder, '.github/workflows/release.yml'), `    container: ${container}\n`);
+    return spawnSync('sh', ['-c', check], { cwd: folder }).status === 0;
+  };
+  t.same([isTaken('node:24'), isTaken(`node:24@sha256:${'1'.repeat(64)}`)], [false, true]);
   t.end();
 });
 
