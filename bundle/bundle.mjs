@@ -25,6 +25,7 @@
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for readers of a stack or a profile
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -208,6 +209,9 @@ chmodSync(main, 0o755);
 if (canRehearse(project)) await rehearse(project, main);
 for (const file of functions) {
   const cache = file.replace(/js$/, `${process.arch}.cache`);
-  if (existsSync(cache)) continue;
-  execFileSync(process.execPath, ['--random-seed=1', `${project}bundle/compile.cjs`, file, cache]);
+  if (!existsSync(cache))
+    execFileSync(process.execPath, ['--random-seed=1', `${project}bundle/compile.cjs`, file, cache]);
+  // launch.cjs compares it.
+  const digest = createHash('sha256').update(process.version).update(readFileSync(file)).digest();
+  writeFileSync(cache, Buffer.concat([digest, readFileSync(cache)]));
 }

@@ -3,15 +3,22 @@
 // Runs pointsman.js, and files beside it of which it asks for a module. What V8 compiled of each when it was built stands beside it, and is good for the same
 // version and options of Node; any other compiles what it runs. V8 does not see that it was compiled on another architecture, and crashes on that (Node 20),
 // so the name tells.
+const { createHash } = require('node:crypto');
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { Script } = require('node:vm');
 
 const PROGRAM = 'pointsman';
 
-function compiled(name) {
+/**
+ * V8 looks at its version, its options and the length of the script, not at its text. So the digest of Node's version and the text stands before the code.
+ * Code of anything else is not shown to V8, which takes nothing for refused.
+ */
+function compiled(name, text) {
   try {
-    return readFileSync(join(__dirname, `${name}.${process.arch}.cache`));
+    const file = readFileSync(join(__dirname, `${name}.${process.arch}.cache`));
+    const digest = createHash('sha256').update(process.version).update(text).digest();
+    return digest.equals(file.subarray(0, digest.length)) ? file.subarray(digest.length) : file.subarray(0, 0);
   } catch {
     return undefined;
   }
@@ -28,7 +35,8 @@ let forgotten;
 
 function run(name) {
   const filename = join(__dirname, `${name}.js`);
-  const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled(name) });
+  const text = readFileSync(filename);
+  const script = new Script(text.latin1Slice(), { filename, cachedData: compiled(name, text) });
   if (name === PROGRAM && script.cachedDataRejected) globalThis[Symbol.for('pointsman.compiledCodeRejected')] = true;
   const module = { exports: {} };
   if (name !== FORGOTTEN) files.set(name, module);

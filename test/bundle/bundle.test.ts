@@ -21,7 +21,7 @@ t.teardown(() => {
 t.test('V8 uses the code cache made at build time', (t) => {
   const script = `
     const { readFileSync } = require('node:fs');
-    const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('${CACHE}') });
+    const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('${CACHE}').subarray(32) });
     process.stdout.write(String(script.cachedDataRejected));`;
   const argv = ['-e', script];
   t.equal(execFileSync(process.execPath, argv, { cwd: projectFile('dist'), encoding: 'utf8' }), 'false');
@@ -50,6 +50,23 @@ t.test('the program starts without a code cache, and with one of another V8', (t
     });
   }
   t.match(spawnSync(process.execPath, [PROGRAM, '--version'], { encoding: 'utf8' }), { status: 0, stderr: '' });
+  t.end();
+});
+
+t.test('a code cache of another script of the same length is refused', (t) => {
+  const copy = join(folder, 'changed');
+  cpSync(projectFile('dist'), copy, { recursive: true });
+  const script = join(copy, 'help.js');
+  const text = readFileSync(script, 'latin1');
+  const changed = text.replaceAll('Kubernetes ${', 'Kubernotes ${');
+  t.same([changed.length, changed === text], [text.length, false]);
+  writeFileSync(script, changed, 'latin1');
+  // Code of the former text would print that.
+  t.match(spawnSync(join(copy, 'main.js'), ['--version'], { encoding: 'utf8' }), {
+    status: 0,
+    stdout: /^Kubernotes v/,
+    stderr: '',
+  });
   t.end();
 });
 
@@ -146,7 +163,8 @@ t.test('each command loads only the modules that it needs', (t) => {
   };
   const version = loaded('--version');
   t.ok(version.has('NativeModule vm'));
-  const large = ['child_process', 'crypto', 'http', 'http2', 'https', 'tls', 'worker_threads', 'zlib'];
+  // The launcher needs crypto.
+  const large = ['child_process', 'http', 'http2', 'https', 'tls', 'worker_threads', 'zlib'];
   t.same(
     large.filter((name) => version.has(`NativeModule ${name}`)),
     [],
