@@ -87,7 +87,8 @@ function commandLine(program: string, words: readonly Word[], source: Source, re
       index++;
     }
   }
-  const known = given.filter(({ name, value }) => !['help', 'h', 'version'].includes(name) && !VARIABLE.test(value));
+  const isOfAll = (name: string): boolean => ['help', 'h', 'version'].includes(name) && flags[name] === undefined;
+  const known = given.filter(({ name, value }) => !isOfAll(name) && !VARIABLE.test(value));
   const reports: Report[] = [];
   const table = struct({ [FLAGS]: list(struct({ name: text, value: text })) }, flagsOf(FLAGS, flags, syntaxes));
   const mappings = known.map(({ name, value }) => new Mapping(Object.entries({ name, value })));

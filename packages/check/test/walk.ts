@@ -67,7 +67,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 } satisfies Partial<Record<Format, string>>;
 
 /** A value that a type takes; what is within it is empty. */
-function sample(type: Type): unknown {
+export function sample(type: Type): unknown {
   switch (type.is) {
     case 'any':
     case 'embedded':
@@ -101,7 +101,7 @@ export function whole({ fields }: StructType, version: string): Mapping {
   );
 }
 
-function isIn(of: Type | Field, version: string): boolean {
+export function isIn(of: Type | Field, version: string): boolean {
   return fieldOf(of).versions?.includes(version) ?? true;
 }
 
@@ -119,7 +119,7 @@ export interface Mutation {
 const GARBAGE = '? ?';
 
 /** Values that a type does not take, and where within it an error is due. */
-function wrongValues(type: Type): readonly (readonly [value: unknown, at?: string])[] {
+export function wrongValues(type: Type): readonly (readonly [value: unknown, at?: string])[] {
   const mapping = new Mapping([]);
   switch (type.is) {
     case 'any':
