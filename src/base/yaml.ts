@@ -62,12 +62,9 @@ function integerTag(library: YamlLibrary): ScalarTagDefinition<number> {
   });
 }
 
-/** A number that was rounded to a bound of 64 bits is moved to that side of the bound on which the integer is. */
+/** Text of 2^63 - 1 is the same number as 2^63, so it counts as the largest integer below. */
 function as64Bits(value: number, digits: string): number {
-  if (Math.abs(value) !== 2 ** 63 || !/^[-+]?\d+$/.test(digits)) return value;
-  const isWithin = BigInt.asIntN(64, BigInt(digits)) === BigInt(digits);
-  if (value > 0) return isWithin ? MAX_INT64 : value;
-  return isWithin ? value : value - 2048;
+  return value === 2 ** 63 && BigInt(digits) < value ? MAX_INT64 : value;
 }
 
 /** The largest number of JavaScript that is an integer of 64 bits. */

@@ -323,7 +323,7 @@ const RESOURCES = kubelet(
       ),
     ],
     [
-      'maxOpenFiles: 9223372036854775808\nshutdownGracePeriodByPodPriority: [{shutdownGracePeriodSeconds: -9223372036854775809}, {shutdownGracePeriodSeconds: -9223372036854775808}]',
+      'maxOpenFiles: 9223372036854775808\nshutdownGracePeriodByPodPriority: [{shutdownGracePeriodSeconds: -9223372036854778000}, {shutdownGracePeriodSeconds: -9223372036854775808}]',
       ...errors(
         'maxOpenFiles: 9223372036854776000: is out of range: should be an integer of at least 0',
         'shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: -9223372036854778000: is out of range: should be an integer of 64 bits',
