@@ -53,16 +53,19 @@ class Compiler {
     if (!tagged) return;
     const auto& [kind, body] = *tagged;
     const bool is_timeout = kind == "ct timeout";
+    const bool is_counter = kind == "counter";
     const bool known = kind == "table" || kind == "chain" || kind == "rule" || kind == "set" || kind == "map";
-    if (!known && !is_timeout) return body.fail("not an object this compiler takes");
+    if (!known && !is_timeout && !is_counter) return body.fail("not an object this compiler takes");
     if (verb == Verb::kInsert && kind != "rule") return body.fail("only rules are inserted");
     if (verb == Verb::kFlush && kind == "rule") return body.fail("a rule cannot be flushed");
     if (verb == Verb::kFlush && is_timeout) return body.fail("a ct timeout cannot be flushed");
+    if (is_counter && verb != Verb::kDelete) return body.fail("counters are only deleted");
     check_owner(body, kind == "table" ? "name" : "table");
     if (kind == "table") return compile_table(verb, body);
     if (kind == "chain") return compile_chain(verb, body);
     if (kind == "rule") return compile_rule(verb, body);
     if (is_timeout) return compile_timeout(verb, body);
+    if (is_counter) return compile_counter(verb, body);
     compile_set(verb, body, kind == "map");
   }
 
@@ -91,7 +94,7 @@ class Compiler {
     return text;
   }
 
-  void push(Verb verb, std::variant<Table, Chain, Set, Rule, Timeout> object) {
+  void push(Verb verb, std::variant<Table, Chain, Set, Rule, Timeout, Counter> object) {
     if (!diagnosis_.failed()) commands_.push_back(Command{verb, std::move(object)});
   }
 
@@ -178,6 +181,11 @@ class Compiler {
     }
     if (policy.object() != nullptr && policy.object()->size() != known->states.size()) policy.fail("a state of another protocol");
     push(verb, std::move(timeout));
+  }
+
+  void compile_counter(Verb verb, const Cursor& at) {
+    at.only({"family", "table", "name"});
+    push(verb, Counter{need_name(at.member("name"))});
   }
 
   const Set* set(std::string_view name) const {

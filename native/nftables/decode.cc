@@ -255,8 +255,8 @@ netlink::Result<Listed<Set>> read_set(const netlink::Message& message) {
   return listed;
 }
 
-netlink::Result<std::optional<Listed<Timeout>>> read_timeout(const netlink::Message& message) {
-  Listed<Timeout> listed;
+netlink::Result<std::optional<Listed<ObjectListing>>> read_object(const netlink::Message& message) {
+  Listed<ObjectListing> listed;
   std::optional<std::uint32_t> type;
   ByteView data;
   AttributeReader reader(message.attributes());
@@ -269,8 +269,13 @@ netlink::Result<std::optional<Listed<Timeout>>> read_timeout(const netlink::Mess
   if (reader.malformed() || listed.table.empty() || listed.object.name.empty() || !type) {
     return decode_error("an object is malformed");
   }
-  if (*type != NFT_OBJECT_CT_TIMEOUT) return std::optional<Listed<Timeout>>();
-  if (!read_timeout_data(data, listed.object)) return decode_error("a ct timeout is malformed");
+  if (*type != NFT_OBJECT_CT_TIMEOUT && *type != NFT_OBJECT_COUNTER) return std::optional<Listed<ObjectListing>>();
+  listed.object.declaration = "counter";
+  if (*type == NFT_OBJECT_CT_TIMEOUT) {
+    Timeout timeout;
+    if (!read_timeout_data(data, timeout)) return decode_error("a ct timeout is malformed");
+    listed.object.declaration = timeout_text(timeout);
+  }
   return std::optional(std::move(listed));
 }
 

@@ -18,6 +18,12 @@ struct Listed {
   Object object;
 };
 
+/// A `ct timeout` with the seconds of its states, or `counter`.
+struct ObjectListing {
+  std::string name;
+  std::string declaration;
+};
+
 /// One element as the kernel lists it. What it views is the message: a listing has hundreds of thousands.
 struct ListedElement {
   ByteView key;
@@ -37,8 +43,8 @@ struct ListedElement {
 netlink::Result<Listed<Chain>> read_chain(const netlink::Message& message);
 netlink::Result<Listed<Rule>> read_rule(const netlink::Message& message);
 netlink::Result<Listed<Set>> read_set(const netlink::Message& message);
-/// Nothing for an object of another kind than `ct timeout`.
-netlink::Result<std::optional<Listed<Timeout>>> read_timeout(const netlink::Message& message);
+/// Nothing for an object of another kind than `ct timeout` and `counter`.
+netlink::Result<std::optional<Listed<ObjectListing>>> read_object(const netlink::Message& message);
 
 /// Gives the elements one by one, those before a malformed one too; what `take` refuses ends it.
 netlink::Status read_elements(const netlink::Message& message,

@@ -96,6 +96,13 @@ class CommandWriter {
     batch_.end();
   }
 
+  void operator()(const Counter& counter) {
+    begin(NFT_MSG_DELOBJ, NFTA_OBJ_TABLE);
+    writer_.put_string(NFTA_OBJ_NAME, counter.name);
+    writer_.put_be32(NFTA_OBJ_TYPE, NFT_OBJECT_COUNTER);
+    batch_.end();
+  }
+
  private:
   void begin(std::uint8_t message, std::uint16_t table_attribute, std::uint16_t more_flags = 0) {
     batch_.begin(message, static_cast<std::uint16_t>(creation_flags(verb_) | more_flags), family_);

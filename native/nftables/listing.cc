@@ -160,10 +160,10 @@ class TableReader {
     if (auto chains = read_chains(); !chains.ok()) return chains;
     if (auto rules = read_rules(); !rules.ok()) return rules;
     if (auto sets = read_sets(); !sets.ok()) return sets;
-    if (auto timeouts = read_timeouts(); !timeouts.ok()) return timeouts;
+    if (auto objects = read_objects(); !objects.ok()) return objects;
     sort_by_name(listing_.chains);
     sort_by_name(listing_.sets);
-    sort_by_name(listing_.timeouts);
+    sort_by_name(listing_.objects);
     return Done{};
   }
 
@@ -231,16 +231,14 @@ class TableReader {
     return Done{};
   }
 
-  Status read_timeouts() {
-    const auto restart = [this] { listing_.timeouts.clear(); };
+  Status read_objects() {
+    const auto restart = [this] { listing_.objects.clear(); };
     const Bytes message = request(NFT_MSG_GETOBJ, NLM_F_DUMP, family_, {{NFTA_OBJ_TABLE, table_}});
     return dump(message, restart, [this](const Message& answer) -> Status {
       if (!is_message(answer, NFT_MSG_NEWOBJ)) return Done{};
-      auto timeout = read_timeout(answer);
-      if (!timeout.ok()) return timeout.error();
-      if (!timeout.value() || timeout.value()->table != table_) return Done{};
-      const Timeout& object = timeout.value()->object;
-      listing_.timeouts.push_back(TimeoutListing{object.name, timeout_text(object)});
+      auto object = read_object(answer);
+      if (!object.ok()) return object.error();
+      if (object.value() && object.value()->table == table_) listing_.objects.push_back(std::move(object.value()->object));
       return Done{};
     });
   }
@@ -263,7 +261,7 @@ class CompiledTable {
     if (verb == Verb::kDelete) {
       chains_.clear();
       sets_.clear();
-      timeouts_.clear();
+      objects_.clear();
     }
     if (verb != Verb::kFlush) return;
     for (auto& each : chains_) each.second.rules.clear();
@@ -293,11 +291,13 @@ class CompiledTable {
     }
   }
 
+  void apply(Verb, const Counter& counter) { objects_.erase(counter.name); }
+
   void apply(Verb verb, const Timeout& timeout) {
     if (verb == Verb::kDelete) {
-      timeouts_.erase(timeout.name);
+      objects_.erase(timeout.name);
     } else {
-      timeouts_.try_emplace(timeout.name, TimeoutListing{timeout.name, timeout_text(timeout)});
+      objects_.try_emplace(timeout.name, ObjectListing{timeout.name, timeout_text(timeout)});
     }
   }
 
@@ -305,14 +305,14 @@ class CompiledTable {
     TableListing listing;
     for (auto& each : chains_) listing.chains.push_back(std::move(each.second));
     for (auto& each : sets_) listing.sets.push_back(std::move(each.second));
-    for (auto& each : timeouts_) listing.timeouts.push_back(std::move(each.second));
+    for (auto& each : objects_) listing.objects.push_back(std::move(each.second));
     return listing;
   }
 
  private:
   std::map<std::string, ChainListing> chains_;
   std::map<std::string, SetListing> sets_;
-  std::map<std::string, TimeoutListing> timeouts_;
+  std::map<std::string, ObjectListing> objects_;
 };
 
 }  // namespace

@@ -47,16 +47,11 @@ struct SetListing {
   std::optional<ElementColumns> elements;
 };
 
-struct TimeoutListing {
-  std::string name;
-  std::string declaration;
-};
-
 /// Sorted by name.
 struct TableListing {
   std::vector<ChainListing> chains;
   std::vector<SetListing> sets;
-  std::vector<TimeoutListing> timeouts;
+  std::vector<ObjectListing> objects;
 };
 
 /// A chain that the kernel calls, of any table.

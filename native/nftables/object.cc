@@ -121,6 +121,7 @@ std::string command_text(const Command& command) {
   if (const auto* chain = std::get_if<Chain>(&command.object)) return verb + " chain " + chain->name;
   if (const auto* set = std::get_if<Set>(&command.object)) return verb + (set->is_map() ? " map " : " set ") + set->name;
   if (const auto* timeout = std::get_if<Timeout>(&command.object)) return verb + " ct timeout " + timeout->name;
+  if (const auto* counter = std::get_if<Counter>(&command.object)) return verb + " counter " + counter->name;
   const auto& rule = *std::get_if<Rule>(&command.object);
   if (rule.handle) return verb + " rule " + rule.chain + " handle " + std::to_string(*rule.handle);
   return verb + " rule " + rule.chain + ": " + rule_text(rule);

@@ -81,11 +81,16 @@ struct Set {
   bool is_verdict_map() const;
 };
 
+/// A named counter. Rules of other proxies count with such; we only remove them.
+struct Counter {
+  std::string name;
+};
+
 enum class Verb { kAdd, kCreate, kInsert, kDelete, kFlush };
 
 struct Command {
   Verb verb = Verb::kAdd;
-  std::variant<Table, Chain, Set, Rule, Timeout> object;
+  std::variant<Table, Chain, Set, Rule, Timeout, Counter> object;
 };
 
 /// `type filter hook input priority 0 policy accept`, or `type filter hook ingress devices eth0:eth1 priority 0 policy accept`.

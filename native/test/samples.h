@@ -59,6 +59,7 @@ inline const std::string& objects() {
       R"({"delete":{"rule":{"family":"ip","table":"t","chain":"x","handle":7}}},)"
       R"({"delete":{"map":{"family":"ip","table":"t","name":"services"}}},)"
       R"({"delete":{"ct timeout":{"family":"ip","table":"t","name":"unanswered"}}},)"
+      R"({"delete":{"counter":{"family":"ip","table":"t","name":"rejected"}}},)"
       R"({"delete":{"table":{"family":"ip","name":"t"}}})";
   return text;
 }

@@ -95,10 +95,10 @@ export interface NftSetListing {
   readonly elements: NftElementsListing | null;
 }
 
-/** A `ct timeout` object: for how long conntrack keeps the flows that a rule gives it to. */
-interface NftTimeoutListing {
+/** A `ct timeout` object, which says for how long conntrack keeps the flows that a rule gives it to, or a named counter. */
+interface NftObjectListing {
   readonly name: string;
-  /** Canonical: the protocol and the seconds of each of its states. */
+  /** Canonical: `ct timeout`, the protocol and the seconds of each of its states; or `counter`. */
   readonly declaration: string;
 }
 
@@ -106,7 +106,7 @@ interface NftTimeoutListing {
 export interface NftTableListing {
   readonly chains: readonly NftChainListing[];
   readonly sets: readonly NftSetListing[];
-  readonly timeouts: readonly NftTimeoutListing[];
+  readonly objects: readonly NftObjectListing[];
 }
 
 /** What others did to a watched table since the last call. */

@@ -142,7 +142,7 @@ function beside(
             { name: 'raw', hook: null, rules: [NOTRACK] },
           ],
           sets: [],
-          timeouts: [],
+          objects: [],
         } as unknown as Awaited<ReturnType<ForeignReading['nftables']['nftList']>>),
       nftElements: () => Promise.resolve([]),
     },

@@ -188,7 +188,7 @@ class FakeNode implements LeftoverAddon {
 
   async nftList(family: string, table: string) {
     await Promise.resolve();
-    return this.tables.includes(`${family} ${table}`) ? { chains: [], sets: [], timeouts: [] } : null;
+    return this.tables.includes(`${family} ${table}`) ? { chains: [], sets: [], objects: [] } : null;
   }
 
   async nftTransact({ family, table }: NftTransaction) {

@@ -5,7 +5,7 @@ import { ATTEMPTS_TABLE } from '../../src/dataplane/attempts/footprint.js';
 import { inFull } from '../support/extent.js';
 import { endpoint, eventually, Lab, type TimedOutcome } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
-import { PEER_OBJECTS as OBJECTS, PEER_PODS as PODS, peerStart } from '../support/lab/peer-table.js';
+import { PEER_COUNTERS, PEER_OBJECTS as OBJECTS, PEER_PODS as PODS, peerStart } from '../support/lab/peer-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 
@@ -17,14 +17,27 @@ const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
   { from: 'client', to: view.nodePort(30001), expect: view.masqueraded(PODS, 80) },
   { from: 'node', to: endpoint(view.clusterIP(41), 80), expect: view.masqueraded(PODS, 80) },
   { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
+  { from: 'pod-b', to: endpoint(view.clusterIP(46), 53), protocol: 'UDP', expect: view.kept(['pod-a'], 53) },
+  { from: 'client', to: view.nodePort(30053), protocol: 'UDP', expect: view.masqueraded(['pod-a'], 53) },
+  {
+    from: 'node',
+    to: endpoint(view.family === 'IPv4' ? '127.0.0.1' : '::1', 30053),
+    protocol: 'UDP',
+    expect: 'refused',
+  },
 ]);
+const SERVED = [
+  [80, 'TCP'],
+  [53, 'UDP'],
+] as const;
 
 t.test('migration from kube-proxy to pointsman and back, under traffic', async (t) => {
   const lab = await Lab.start(t);
-  await lab.serveAll(PODS, [[80, 'TCP']]);
+  await lab.serveAll(PODS, SERVED);
   const nft = (script: string): Promise<string> => lab.output('node', ['nft', '-f', '-'], script);
   for (const view of FAMILY_VIEWS) await nft(peerStart(view));
   await checkRows(t, lab, ROWS, 'kube-proxy alone');
+  t.same(await peerCounters(lab), [...PEER_COUNTERS, ...PEER_COUNTERS].sort(), 'its counters are in both tables');
 
   const targets = FAMILY_VIEWS.flatMap((view) => [
     { from: 'pod-b', to: endpoint(view.clusterIP(41), 80) },
@@ -40,7 +53,7 @@ t.test('migration from kube-proxy to pointsman and back, under traffic', async (
   await proxy.consistent();
   const taken = await names(lab);
   t.same(
-    taken.filter((name) => name.includes('/') || PEER_NAMES.includes(name)),
+    taken.filter((name) => /\/|localhost/.test(name) || PEER_NAMES.includes(name)),
     [],
     'nothing of its is left',
   );
@@ -48,6 +61,7 @@ t.test('migration from kube-proxy to pointsman and back, under traffic', async (
   await proxy.stop('SIGTERM');
   for (const view of FAMILY_VIEWS) await nft(peerStart(view));
   t.equal((await retryObjects(lab)).length, 4, 'with our objects for unanswered attempts in it');
+  t.equal((await peerCounters(lab)).length, 4, 'and with its counters');
   await checkRows(t, lab, ROWS, 'kube-proxy started on our table');
 
   proxy.launch();
@@ -75,7 +89,7 @@ t.test('migration from kube-proxy to pointsman and back, under traffic', async (
 
 t.test("--cleanup after a rollback removes pointsman's objects, and kube-proxy's rules work on", inFull, async (t) => {
   const lab = await Lab.start(t);
-  await lab.serveAll(PODS, [[80, 'TCP']]);
+  await lab.serveAll(PODS, SERVED);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   await checkRows(t, lab, ROWS, 'pointsman alone');
   await proxy.stop('SIGTERM');
@@ -155,7 +169,7 @@ COMMIT
 
 t.test('a foreign table with the name kube-proxy is replaced', inFull, async (t) => {
   const lab = await Lab.start(t);
-  await lab.serveAll(PODS, [[80, 'TCP']]);
+  await lab.serveAll(PODS, SERVED);
   for (const ip of ['ip', 'ip6']) {
     await lab.output(
       'node',
@@ -196,15 +210,21 @@ const PEER_NAMES = [
   'hairpin-connections',
 ];
 
-/** Those that unanswered attempts are given to: of TCP and of DNS, in both tables. */
-async function retryObjects(lab: Lab): Promise<readonly string[]> {
-  return (await names(lab)).filter((name) => /^connect-retry-(?:tcp|udp)-/.test(name));
+/** The counters of kube-proxy in both tables. */
+async function peerCounters(lab: Lab): Promise<readonly string[]> {
+  const counters: readonly string[] = PEER_COUNTERS;
+  return (await names(lab)).filter((name) => counters.includes(name));
 }
 
-/** Chains, sets, maps and timeout objects of both tables. */
+/** Those that unanswered attempts are given to: of TCP and of DNS, in both tables. */
+async function retryObjects(lab: Lab): Promise<readonly string[]> {
+  return (await names(lab)).filter((name) => /^connect-retry-(?:tcp|udp)-\d+-/.test(name));
+}
+
+/** Chains, sets, maps and other objects of both tables. */
 async function names(lab: Lab): Promise<readonly string[]> {
   // What counts connection attempts is there for a minute after each explanation.
   const tables = (await lab.ruleset()).split(/^(?=table )/m).filter((table) => !table.includes(ATTEMPTS_TABLE));
-  const objects = tables.join('').matchAll(/^\t(?:chain|set|map|ct timeout) (\S+) \{$/gm);
+  const objects = tables.join('').matchAll(/^\t(?:chain|set|map|ct timeout|counter) (\S+) \{$/gm);
   return [...objects].map((match) => match[1] ?? '').sort();
 }

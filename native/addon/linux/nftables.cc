@@ -87,15 +87,15 @@ Napi::Value sets_value(Napi::Env env, const std::vector<nftables::SetListing>& l
   return sets;
 }
 
-Napi::Value timeouts_value(Napi::Env env, const std::vector<nftables::TimeoutListing>& listings) {
-  const Napi::Array timeouts = Napi::Array::New(env, listings.size());
+Napi::Value objects_value(Napi::Env env, const std::vector<nftables::ObjectListing>& listings) {
+  const Napi::Array objects = Napi::Array::New(env, listings.size());
   for (std::uint32_t index = 0; index < listings.size(); ++index) {
     Napi::Object value = Napi::Object::New(env);
     value.Set("name", Napi::String::New(env, listings[index].name));
     value.Set("declaration", Napi::String::New(env, listings[index].declaration));
-    timeouts.Set(index, value);
+    objects.Set(index, value);
   }
-  return timeouts;
+  return objects;
 }
 
 Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
@@ -112,7 +112,7 @@ Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("chains", chains);
   value.Set("sets", sets_value(env, listing.sets));
-  value.Set("timeouts", timeouts_value(env, listing.timeouts));
+  value.Set("objects", objects_value(env, listing.objects));
   return value;
 }
 

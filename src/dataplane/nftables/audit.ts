@@ -17,7 +17,7 @@ export class Audit {
   private readonly frontends = new Set<FrontendKey>();
   private readonly clusterAddresses = new Set<IPAddress>();
   private readonly hairpinAddresses = new Set<IPAddress>();
-  /** Chains, sets and timeouts. */
+  /** Chains, sets and other objects. */
   private readonly objects = new Set<string>();
 
   /** @param known what the kernel acknowledged; syncs go on changing it. */
@@ -28,7 +28,7 @@ export class Audit {
 
   /** A sync is going to change this. */
   touched(keys: TableKeys): void {
-    for (const name of [...keys.chains, ...keys.sets, ...keys.timeouts]) this.objects.add(name);
+    for (const name of [...keys.chains, ...keys.sets, ...keys.objects]) this.objects.add(name);
     for (const key of keys.frontends) this.frontends.add(key);
     for (const address of keys.clusterAddresses) this.clusterAddresses.add(address);
     for (const address of keys.hairpinAddresses) this.hairpinAddresses.add(address);
@@ -48,6 +48,6 @@ export class Audit {
     const { known, frontends, clusterAddresses, hairpinAddresses } = this;
     const structure = (name: string): boolean => this.objects.has(name);
     const uncertain: Uncertain = { frontends, clusterAddresses, hairpinAddresses, structure };
-    return differences(known, reader.finish(listing ?? { chains: [], timeouts: [] }), uncertain);
+    return differences(known, reader.finish(listing ?? { chains: [], objects: [] }), uncertain);
   }
 }

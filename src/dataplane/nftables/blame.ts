@@ -39,7 +39,7 @@ export function isNoteRemoval(error: unknown): boolean {
 /** The chain, set or map whose command the kernel refused; null: it was no command. */
 export function refusedObject(error: unknown): string | null {
   if (!isNativeError(error) || error.object === null) return null;
-  return /^\w+ (?:chain|rule|set|map|ct timeout) ([^\s:]+)/.exec(error.object)?.[1] ?? null;
+  return /^\w+ (?:chain|rule|set|map|ct timeout|counter) ([^\s:]+)/.exec(error.object)?.[1] ?? null;
 }
 
 /** Frontends that cannot come to where they should be without a chain, set or map; none when all need it. */

@@ -11,7 +11,7 @@ export interface Uncertain {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
-  /** Whether a chain, set, map or timeout is one of them. */
+  /** Whether a chain, set, map or object is one of them. */
   readonly structure: (name: string) => boolean;
 }
 
@@ -25,7 +25,7 @@ export function differences(
   const skipStructure = uncertain?.structure ?? ((): boolean => false);
   compareMaps(lines, 'chain', known.chains, listed.chains, (one, other) => one === other, skipStructure);
   compareMaps(lines, 'set', known.sets, listed.sets, (one, other) => one === other, skipStructure);
-  compareMaps(lines, 'ct timeout', known.timeouts, listed.timeouts, (one, other) => one === other, skipStructure);
+  compareMaps(lines, 'object', known.objects, listed.objects, (one, other) => one === other, skipStructure);
   compareMaps(lines, 'frontend', known.frontends, listed.frontends, sameElements, isIn(uncertain?.frontends));
   for (const [kind, field] of ADDRESS_SETS) {
     compareMaps(lines, kind, known[field], listed[field], () => true, isIn(uncertain?.[field]));

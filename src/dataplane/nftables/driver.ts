@@ -40,7 +40,7 @@ import { isTimeoutUsed } from './retry.js';
 import { Structure } from './structure.js';
 import { Sender } from './sender.js';
 import { noKeys, TableLedger, type TableKeys } from './table-ledger.js';
-import { NO_TIMEOUT_OBJECTS, TimeoutSupport } from './timeout-support.js';
+import { hasTimeouts, NO_TIMEOUT_OBJECTS, TimeoutSupport } from './timeout-support.js';
 import { Unneeded } from './unneeded.js';
 
 /** So many chains and sets one sync of a change removes. */
@@ -186,13 +186,13 @@ class NftablesDriver implements Driver<ListedTable> {
 
   /** After a failure the change under way may or may not have arrived. It is not reported as lost, nor are additional objects. */
   losses(listed: ListedTable): readonly string[] {
-    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets, timeouts } = this.ledger;
+    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets, objects } = this.ledger;
     if (allUnknown) return [];
     return differences(held, listed, {
       frontends: frontends.unknown,
       clusterAddresses: clusterAddresses.unknown,
       hairpinAddresses: hairpinAddresses.unknown,
-      structure: (name) => [chains, sets, timeouts].some(({ unknown }) => unknown.has(name)),
+      structure: (name) => [chains, sets, objects].some(({ unknown }) => unknown.has(name)),
     });
   }
 
@@ -228,15 +228,15 @@ class NftablesDriver implements Driver<ListedTable> {
     const { uses } = this.ledger;
     const problems = await this.unneeded.remove(full ? [...uses.unused] : uses.due(MOST_REMOVED));
     // Rules that named them are gone by now.
-    const { timeouts, chains } = this.ledger.held;
-    const unused = [...timeouts.keys()].filter((name) => !isTimeoutUsed(name, chains));
+    const { objects, chains } = this.ledger.held;
+    const unused = [...objects.keys()].filter((name) => !isTimeoutUsed(name, chains));
     return { problems: [...problems, ...(await this.unneeded.remove(unused))] };
   }
 
   /** Finds out how long unanswered attempts are given; null where nothing has to be asked for. */
   private lookAtTimeouts(table: FamilyTable, isAsked: boolean): Promise<void> | null {
     const { timeouts, structure, ledger } = this;
-    if (ledger.held.timeouts.size > 0) timeouts.held();
+    if (hasTimeouts(ledger.held.objects.values())) timeouts.held();
     const isKnown = structure.timeouts !== null;
     if (timeouts.isLacking || (isKnown && !isAsked)) return null;
     const { tcp, dns } = table.node.retryTimes;
@@ -322,8 +322,9 @@ class NftablesDriver implements Driver<ListedTable> {
   }
 
   /** Nothing may have been delivered yet: the kernel's table shows whether it has such objects. */
-  private readTimeouts({ timeouts }: NftTableListing): void {
-    if (this.structure.timeouts === null && timeouts.length > 0) this.structure.timeouts = this.timeouts.ofKernel();
+  private readTimeouts({ objects }: NftTableListing): void {
+    if (this.structure.timeouts === null && hasTimeouts(objects.map(({ declaration }) => declaration)))
+      this.structure.timeouts = this.timeouts.ofKernel();
   }
 
   /** The kernel does not count a transaction that changes nothing among its generations. */

@@ -51,15 +51,15 @@ export function dumpPart(family: Family, kernel: HeldTable, structure: Structure
   return lines.sort();
 }
 
-/** Chains, sets and timeouts that no frontend leads to. */
+/** Chains, sets and other objects that no frontend leads to. */
 export function unneededObjects(
-  { chains, sets, timeouts, frontends }: HeldTable,
+  { chains, sets, objects, frontends }: HeldTable,
   structure: Structure,
 ): readonly string[] {
   const roots = new Set([...frontends.values()].flatMap(chainsOfFrontend));
   const needed = new Set([...roots].flatMap(objectsOfChain));
   const isNeeded = (name: string): boolean => needed.has(name) || structure.isStatic(name) || isCounter(name);
-  const unused = [...timeouts.keys()].filter((name) => !isTimeoutUsed(name, chains));
+  const unused = [...objects.keys()].filter((name) => !isTimeoutUsed(name, chains));
   return [...[...chains.keys(), ...sets.keys()].filter((name) => !isNeeded(name)), ...unused];
 }
 
@@ -81,7 +81,7 @@ function dumpRules(family: Family, kernel: HeldTable, structure: Structure, node
     else if (held !== text)
       lines.push(...held.split('\n').map((rule) => `${family} kernel chain ${name} has: ${rule}`));
   }
-  for (const [name, text] of kernel.timeouts) {
+  for (const [name, text] of kernel.objects) {
     const named = structure.timeoutNamed(name);
     if (named !== null && named !== text) lines.push(`${family} kernel ct timeout ${name} has: ${text}`);
   }

@@ -127,6 +127,9 @@ export const back: Statement = { return: null };
 /** An element that a rule writes, and for how many seconds it stays. */
 export const lasting = (val: Expression, timeout: number): Expression => ({ elem: { val, timeout } });
 
+/** A named counter as the kernel lists it. */
+export const COUNTER = 'counter';
+
 /** Where an object lives. */
 export interface TableName {
   readonly family: NftFamily;
@@ -175,8 +178,9 @@ export function addTimeout(where: TableName, { name, protocol, policy }: Timeout
   return { add: { 'ct timeout': { ...where, name, protocol, l3proto: where.family, policy } } };
 }
 
-export function deleteTimeout(where: TableName, name: string): NftCommand {
-  return { delete: { 'ct timeout': { ...where, name } } };
+/** @param declaration as the kernel lists it: a counter is another proxy's, everything else a `ct timeout`. */
+export function deleteObject(where: TableName, name: string, declaration: string | undefined): NftCommand {
+  return { delete: { [declaration === COUNTER ? COUNTER : 'ct timeout']: { ...where, name } } };
 }
 
 export function flushSet(where: TableName, name: string): NftCommand {

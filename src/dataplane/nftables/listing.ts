@@ -22,8 +22,8 @@ export interface HeldTable {
   readonly chains: ReadonlyMap<string, string>;
   /** Canonical declaration of every set and map. */
   readonly sets: ReadonlyMap<string, string>;
-  /** Canonical declaration of every `ct timeout` object. */
-  readonly timeouts: ReadonlyMap<string, string>;
+  /** Canonical declaration of every `ct timeout` object, and of other proxies' counters. */
+  readonly objects: ReadonlyMap<string, string>;
   readonly frontends: ReadonlyMap<FrontendKey, FrontendElements>;
   readonly clusterAddresses: ReadonlyMap<IPAddress, true>;
   readonly hairpinAddresses: ReadonlyMap<IPAddress, true>;
@@ -44,7 +44,7 @@ export function emptyTable(): ListedTable {
   return {
     chains: new Map(),
     sets: new Map(),
-    timeouts: new Map(),
+    objects: new Map(),
     frontends: new Map(),
     clusterAddresses: new Map(),
     hairpinAddresses: new Map(),
@@ -79,12 +79,12 @@ export class TableReader {
     if (!isAnonymous(set)) this.sets.set(set.name, declaredText(set.name, set.declaration));
   }
 
-  finish({ chains, timeouts }: Pick<NftTableListing, 'chains' | 'timeouts'>): ListedTable {
+  finish({ chains, objects }: Pick<NftTableListing, 'chains' | 'objects'>): ListedTable {
     const { reader, sets } = this;
     return {
       chains: new Map(chains.map((chain) => [chain.name, chainText(chain)])),
       sets,
-      timeouts: new Map(timeouts.map(({ name, declaration }) => [name, declaration])),
+      objects: new Map(objects.map(({ name, declaration }) => [name, declaration])),
       frontends: reader.frontends(),
       clusterAddresses: reader.clusterAddresses,
       hairpinAddresses: reader.hairpinAddresses,

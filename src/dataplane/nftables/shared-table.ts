@@ -1,5 +1,5 @@
 import type { NftChainListing, NftCommand, NftTableListing } from '../../native/contract.js';
-import { deleteChain, deleteSet, deleteTimeout, flushChain, flushSet, type TableName } from './json.js';
+import { deleteChain, deleteSet, deleteObject, flushChain, flushSet, type TableName } from './json.js';
 import { CHAIN, COUNTED, SET, countChain, isWrittenByPackets, parseEndpointsMap } from './names.js';
 import { parseRetryTimeout } from './retry.js';
 import { isClassChain } from './structure.js';
@@ -41,7 +41,7 @@ export function removalFromShared(
   if (!isForeign || isOurs) return null;
   const ownChains = listing.chains.map(({ name }) => name).filter(isOwnChain);
   const ownSets = sets.map(({ name }) => name).filter(isOwnSet);
-  const ownTimeouts = listing.timeouts.map(({ name }) => name).filter((name) => parseRetryTimeout(name) !== null);
+  const ownTimeouts = listing.objects.map(({ name }) => name).filter((name) => parseRetryTimeout(name) !== null);
   if (ownChains.length + ownSets.length + ownTimeouts.length === 0) return [];
   // Two transactions: kernels before 6.2 release a map's references only after the one that empties it.
   return [
@@ -49,7 +49,7 @@ export function removalFromShared(
     [
       ...ownChains.map((name) => deleteChain(where, name)),
       ...ownSets.map((name) => deleteSet(where, name)),
-      ...ownTimeouts.map((name) => deleteTimeout(where, name)),
+      ...ownTimeouts.map((name) => deleteObject(where, name, undefined)),
     ],
   ];
 }

@@ -35,11 +35,11 @@ export interface StructureChange {
   readonly after: readonly Command[];
   /** Canonical texts that the kernel holds once the commands were acknowledged. */
   readonly sets: ReadonlyMap<string, string>;
-  readonly timeouts: ReadonlyMap<string, string>;
+  readonly objects: ReadonlyMap<string, string>;
   readonly chains: ReadonlyMap<string, string>;
 }
 
-const NOTHING = { sets: new Map<never, never>(), timeouts: new Map<never, never>(), chains: new Map<never, never>() };
+const NOTHING = { sets: new Map<never, never>(), objects: new Map<never, never>(), chains: new Map<never, never>() };
 const UNCHANGED: StructureChange = { rebuild: false, before: [], after: [], ...NOTHING };
 
 /** Renders structure and compares it with the kernel by canonical text, which the addon makes the same way from commands and from listings. */
@@ -129,12 +129,12 @@ export class Structure {
       [...skeleton, ...classes].some((chain) =>
         this.conflicts(hookOf(kernel.chains.get(chain.name)), hookOf(this.chainText(chain))),
       ) ||
-      timeouts.some((timeout) => this.conflicts(kernel.timeouts.get(timeout.name), this.timeoutText(timeout)));
+      timeouts.some((timeout) => this.conflicts(kernel.objects.get(timeout.name), this.timeoutText(timeout)));
     if (rebuild) return { rebuild, before: [], after: [], ...NOTHING };
     const newSets = sets.filter((set) => !kernel.sets.has(set.name));
     const unused = sets.filter(({ name }) => kernel.sets.has(name) && !this.isStatic(name) && !isUsed(name));
     const objects: Command[] = kernel.sets.size === 0 ? [addTable(this.where)] : [];
-    const newTimeouts = timeouts.filter(({ name }) => !kernel.timeouts.has(name));
+    const newTimeouts = timeouts.filter(({ name }) => !kernel.objects.has(name));
     for (const timeout of newTimeouts) objects.push(addTimeout(this.where, timeout));
     for (const set of newSets) objects.push(addSet(this.where, set));
     for (const { name } of unused) objects.push(flushSet(this.where, name));
@@ -157,7 +157,7 @@ export class Structure {
       before,
       after,
       sets: new Map(newSets.map((set) => [set.name, this.setText(set)])),
-      timeouts: new Map(newTimeouts.map((timeout) => [timeout.name, this.timeoutText(timeout)])),
+      objects: new Map(newTimeouts.map((timeout) => [timeout.name, this.timeoutText(timeout)])),
       chains,
     };
   }
@@ -205,7 +205,7 @@ export class Structure {
   private timeoutText(timeout: TimeoutDeclaration): string {
     return this.compile(timeout.name, timeout, () => {
       const commands = [addTimeout(this.where, timeout)];
-      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, commands).timeouts;
+      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, commands).objects;
       return listing?.declaration ?? '';
     });
   }

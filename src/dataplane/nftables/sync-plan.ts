@@ -79,9 +79,9 @@ export function planSync(
 ): SyncPlan {
   const [brought, quarantined] = divide(ledger, scope);
   const { steps, structural } = planStructure(structure, ledger, table, scope, brought);
-  const { rebuild, before, after, sets, timeouts, chains } = structural;
+  const { rebuild, before, after, sets, objects, chains } = structural;
   desireOnly(ledger.sets, sets);
-  desireOnly(ledger.timeouts, timeouts);
+  desireOnly(ledger.objects, objects);
   desireOnly(ledger.chains, chains);
   const restores = scope.former !== undefined;
   for (const { key, next } of restores ? [] : [...steps, ...quarantined.map((key) => step(key, ledger.held, table))])
@@ -104,7 +104,7 @@ export function planSync(
   const transactions = builder.finish(after);
   return {
     transactions,
-    structure: { ...noKeys(), sets: [...sets.keys()], timeouts: [...timeouts.keys()], chains: [...chains.keys()] },
+    structure: { ...noKeys(), sets: [...sets.keys()], objects: [...objects.keys()], chains: [...chains.keys()] },
     steps,
     rebuild,
     elementOperations: builder.elementOperations,

@@ -13,7 +13,7 @@ export type TableKeys = {
 
 export function noKeys(): TableKeys {
   const addresses = { clusterAddresses: [], hairpinAddresses: [] };
-  return { chains: [], sets: [], timeouts: [], frontends: [], ...addresses, staleFlows: [], unexpected: [] };
+  return { chains: [], sets: [], objects: [], frontends: [], ...addresses, staleFlows: [], unexpected: [] };
 }
 
 export function joinKeys(all: readonly TableKeys[]): TableKeys {
@@ -21,7 +21,7 @@ export function joinKeys(all: readonly TableKeys[]): TableKeys {
   for (const keys of all) {
     for (const name of keys.chains) joined.chains.push(name);
     for (const name of keys.sets) joined.sets.push(name);
-    for (const name of keys.timeouts) joined.timeouts.push(name);
+    for (const name of keys.objects) joined.objects.push(name);
     for (const key of keys.frontends) joined.frontends.push(key);
     for (const address of keys.clusterAddresses) joined.clusterAddresses.push(address);
     for (const address of keys.hairpinAddresses) joined.hairpinAddresses.push(address);
@@ -52,7 +52,7 @@ export const ADDRESSES = ['clusterAddresses', 'hairpinAddresses'] as const;
 export class TableLedger {
   readonly chains: Ledger<string, string>;
   readonly sets: Ledger<string, string>;
-  readonly timeouts: Ledger<string, string>;
+  readonly objects: Ledger<string, string>;
   readonly frontends: Ledger<FrontendKey, FrontendElements>;
   readonly clusterAddresses: Ledger<IPAddress, true>;
   readonly hairpinAddresses: Ledger<IPAddress, true>;
@@ -70,7 +70,7 @@ export class TableLedger {
     this.uses = new Uses(isStatic, now);
     this.chains = new Ledger({ same: identical, now });
     this.sets = new Ledger({ same: identical, now });
-    this.timeouts = new Ledger({ same: identical, now });
+    this.objects = new Ledger({ same: identical, now });
     this.frontends = new Ledger({ same: sameElements, now });
     this.clusterAddresses = new Ledger({ same: identical, now });
     this.hairpinAddresses = new Ledger({ same: identical, now });
@@ -156,7 +156,7 @@ export class TableLedger {
     this.noteDamage(listed);
     this.chains.readBackAll(listed.chains);
     this.sets.readBackAll(listed.sets);
-    this.timeouts.readBackAll(listed.timeouts);
+    this.objects.readBackAll(listed.objects);
     this.frontends.readBackAll(listed.frontends);
     this.clusterAddresses.readBackAll(listed.clusterAddresses);
     this.hairpinAddresses.readBackAll(listed.hairpinAddresses);
@@ -189,7 +189,7 @@ export class TableLedger {
     const kept = emptyTable();
     keep(kept.chains, held.chains, keys.chains);
     keep(kept.sets, held.sets, keys.sets);
-    keep(kept.timeouts, held.timeouts, keys.timeouts);
+    keep(kept.objects, held.objects, keys.objects);
     keep(kept.frontends, held.frontends, keys.frontends);
     keep(kept.clusterAddresses, held.clusterAddresses, keys.clusterAddresses);
     keep(kept.hairpinAddresses, held.hairpinAddresses, keys.hairpinAddresses);
@@ -239,7 +239,7 @@ export class TableLedger {
     const claims: readonly (TableClaim | null)[] = [
       claimOf(this.chains, keys.chains),
       claimOf(this.sets, keys.sets),
-      claimOf(this.timeouts, keys.timeouts),
+      claimOf(this.objects, keys.objects),
       claimOf(this.frontends, keys.frontends),
       claimOf(this.clusterAddresses, keys.clusterAddresses),
       claimOf(this.hairpinAddresses, keys.hairpinAddresses),
@@ -261,15 +261,15 @@ export class TableLedger {
   }
 
   private all(): readonly AnyLedger[] {
-    const { chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected } = this;
-    return [chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected];
+    const { chains, sets, objects, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected } = this;
+    return [chains, sets, objects, frontends, clusterAddresses, hairpinAddresses, staleFlows, unexpected];
   }
 
   private acknowledged(): HeldTable {
     return {
       chains: this.chains.acknowledged,
       sets: this.sets.acknowledged,
-      timeouts: this.timeouts.acknowledged,
+      objects: this.objects.acknowledged,
       frontends: this.frontends.acknowledged,
       clusterAddresses: this.clusterAddresses.acknowledged,
       hairpinAddresses: this.hairpinAddresses.acknowledged,

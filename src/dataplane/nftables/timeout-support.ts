@@ -4,7 +4,7 @@ import type { Family } from '../../base/ip.js';
 import type { NftablesAddon } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { Limitation } from '../contract.js';
-import { addTable, addTimeout, deleteChain } from './json.js';
+import { addTable, addTimeout, COUNTER, deleteChain } from './json.js';
 import { NFT_FAMILY } from './names.js';
 import { RetryTimeouts } from './retry.js';
 
@@ -20,6 +20,11 @@ export const NO_TIMEOUT_OBJECTS: Limitation = {
   of: 'kernel',
   text: 'connection attempts wait for an endpoint that does not answer: this kernel has no ct timeout objects (CONFIG_NF_CONNTRACK_TIMEOUT, CONFIG_NFT_CT)',
 };
+
+/** Whether any of a table's objects is a `ct timeout`. */
+export function hasTimeouts(declarations: Iterable<string>): boolean {
+  return [...declarations].some((declaration) => declaration !== COUNTER);
+}
 
 /** Whether this kernel has objects for unanswered attempts, and with which values. */
 export class TimeoutSupport {

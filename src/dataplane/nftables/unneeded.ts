@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { refusedObject } from './blame.js';
-import { deleteChain, deleteSet, deleteTimeout, flushChain, flushSet } from './json.js';
+import { deleteChain, deleteSet, deleteObject, flushChain, flushSet } from './json.js';
 import type { Listings } from './listings.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { isRefusal, type Sender } from './sender.js';
@@ -25,12 +25,12 @@ interface UnneededParts {
   readonly onKeys: (keys: TableKeys) => void;
 }
 
-/** Chains, sets and timeouts that nothing leads to any more. */
+/** Chains, sets and other objects that nothing leads to any more. */
 export class Unneeded {
   constructor(private readonly parts: UnneededParts) {}
 
   /**
-   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. All of
+   * Removes chains, sets and other objects that nothing leads to any more: ours, another proxy's, or an earlier version's. All of
    * them are emptied before the first is deleted: they may lead to each other, and kernels before 6.2 release a map's
    * references only after the transaction. An object that other software's rule leads to cannot be removed, but does not
    * block the others. The next check finds what remains.
@@ -53,11 +53,11 @@ export class Unneeded {
 
   private async empty(names: readonly string[]): Promise<void> {
     const { family, ledger, structure, clients, sender, onKeys } = this.parts;
-    const { chains, sets, timeouts } = ledger;
+    const { chains, sets, objects } = ledger;
     const keys = this.keysOf(names);
     for (const name of keys.chains) chains.desire(name, undefined);
     for (const name of keys.sets) sets.desire(name, undefined);
-    for (const name of keys.timeouts) timeouts.desire(name, undefined);
+    for (const name of keys.objects) objects.desire(name, undefined);
     onKeys(keys);
     ledger.uses.dropped(names);
     structure.forget(names);
@@ -73,6 +73,7 @@ export class Unneeded {
   /** Deletes all but what the kernel refuses to delete. */
   private async delete(names: readonly string[]): Promise<readonly string[]> {
     const { family, sender } = this.parts;
+    const { objects } = this.parts.ledger;
     const where = { family: NFT_FAMILY[family], table: TABLE };
     const problems: string[] = [];
     let left = names;
@@ -81,7 +82,7 @@ export class Unneeded {
       const commands = [
         ...keys.chains.map((name) => deleteChain(where, name)),
         ...keys.sets.map((name) => deleteSet(where, name)),
-        ...keys.timeouts.map((name) => deleteTimeout(where, name)),
+        ...keys.objects.map((name) => deleteObject(where, name, objects.acknowledged.get(name))),
       ];
       const refusal = await refusalOf(() => sender.commit({ operations: [{ type: 'commands', commands }], keys }));
       if (refusal === null) break;
@@ -95,19 +96,19 @@ export class Unneeded {
   }
 
   private keysOf(names: readonly string[]): TableKeys {
-    const { chains, sets, timeouts } = this.parts.ledger;
+    const { chains, sets, objects } = this.parts.ledger;
     return {
       ...noKeys(),
       chains: names.filter((name) => chains.acknowledged.has(name)),
       sets: names.filter((name) => sets.acknowledged.has(name)),
-      timeouts: names.filter((name) => timeouts.acknowledged.has(name)),
+      objects: names.filter((name) => objects.acknowledged.has(name)),
     };
   }
 
   /** A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm. */
   private keep(names: readonly string[], refusal: unknown): string {
-    const { chains, sets, timeouts } = this.parts.ledger;
-    for (const name of names) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);
+    const { chains, sets, objects } = this.parts.ledger;
+    for (const name of names) for (const each of [chains, sets, objects]) each.readBack(name, undefined);
     return `could not remove foreign objects (${names.slice(0, 5).join(', ')}): ${messageOf(refusal)}`;
   }
 }

@@ -206,6 +206,20 @@ t.test('a local pod that HNS learns of late is added then', async (t) => {
   t.equal(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
 });
 
+t.test('a remote endpoint goes when a pod of this node has its address', async (t) => {
+  const rig = await started([service('web'), pods('web', '10.0.1.1')]);
+  const { hns, network } = rig.kernel;
+  const [remote] = [...hns.endpoints.keys()];
+  hns.addEndpoint(network, ['10.0.1.1']);
+  rig.commitEarly([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);
+  await rig.sync();
+  const [local, ...others] = [...hns.endpoints.keys()];
+  t.same(others, []);
+  t.not(local, remote);
+  t.same(loadBalancers(rig)['10.96.0.10:80']?.HostComputeEndpoints, [local]);
+  t.same(await rig.difference(), []);
+});
+
 t.test('a pod on the host network is left out, without a wait', async (t) => {
   const rig = await started();
   const host = slice('web', [

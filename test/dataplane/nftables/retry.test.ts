@@ -3,7 +3,7 @@ import { BUILT_IN_TIMEOUTS, NO_RETRIES, type RetryTimes } from '../../../src/bas
 import {
   addRule,
   addTimeout,
-  deleteTimeout,
+  deleteObject,
   flushChain,
   type TimeoutDeclaration,
 } from '../../../src/dataplane/nftables/json.js';
@@ -61,9 +61,9 @@ t.test('timeout objects: a restart changes nothing, and external changes are rep
   rig.restart();
   const committed = await rig.during(() => rig.sync());
   t.same(committed, [], 'a restart');
-  await alter(rig, flushChain(where, 'connect-retry'), deleteTimeout(where, DNS));
+  await alter(rig, flushChain(where, 'connect-retry'), deleteObject(where, DNS, undefined));
   t.equal(await rig.dataplane.audit(), true);
-  t.match((await rig.sync(true)).repairs, ['chain connect-retry was altered', `ct timeout ${DNS} was lost`]);
+  t.match((await rig.sync(true)).repairs, ['chain connect-retry was altered', `object ${DNS} was lost`]);
   t.same(timeouts(rig), [TCP, DNS]);
   await alter(rig, addTimeout(where, { ...declarationOf(TCP), name: 'others' }));
   t.match(await rig.difference(), ['+ IPv4 kernel others is needed by nothing']);
@@ -90,12 +90,12 @@ t.test('a timeout object with foreign values is replaced, with the table', async
   await alter(
     rig,
     flushChain(where, 'connect-retry'),
-    deleteTimeout(where, TCP),
+    deleteObject(where, TCP, undefined),
     addTimeout(where, { name: TCP, protocol: 'tcp', policy }),
     ...rules.map(({ statements }) => addRule(where, 'connect-retry', statements)),
   );
   t.match(await rig.difference(), [/^\+ IPv4 kernel ct timeout .* established 5 /]);
-  t.match((await rig.sync(true)).repairs, [`ct timeout ${TCP} was altered`]);
+  t.match((await rig.sync(true)).repairs, [`object ${TCP} was altered`]);
   t.same(await rig.difference(), []);
 });
 

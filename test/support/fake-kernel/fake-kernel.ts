@@ -193,7 +193,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
         rules: rules.map(({ text }) => text),
       })),
       sets: byName(held.sets).map((set) => listSet(set, elements?.includes(set.name) ?? true, part)),
-      timeouts: byName(held.timeouts).map(({ name, text }) => ({ name, declaration: text })),
+      objects: byName(held.timeouts).map(({ name, text }) => ({ name, declaration: text })),
     };
   }
 

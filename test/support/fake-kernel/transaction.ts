@@ -301,7 +301,7 @@ class Draft {
     this.changed = true;
     if (timeouts.has(name)) return;
     const { family, table } = this.transaction;
-    const [listing] = this.compile([{ add: { 'ct timeout': { ...body, family, table, name } } }]).timeouts;
+    const [listing] = this.compile([{ add: { 'ct timeout': { ...body, family, table, name } } }]).objects;
     timeouts.set(name, { name, text: listing?.declaration ?? '' });
   }
 
