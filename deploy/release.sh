@@ -64,6 +64,9 @@ image() {
     edit "$file" "/^    digest: /d; s#^    newName: .*#    newName: ${name%:*}#; s#^    newTag: .*#    newTag: '${name##*:}'\\
     digest: $digest#"
   done
+  for file in deploy/kubeadm-patches/*.yaml; do
+    edit "$file" "s#^( +image: ).*#\\1$name@$digest#"
+  done
   echo "$name@$digest"
 }
 

@@ -29,6 +29,8 @@ import {
 import { projectFile } from '../support/lab/agent.js';
 
 const DEPLOY = projectFile('deploy');
+/** kubeadm reads the target and the kind of patch from the name. */
+const KUBEADM_PATCH = 'kubeadm-patches/kubeproxydaemonset+strategic.yaml';
 
 function overlay(path: string): ApiObject[] {
   return build(join(DEPLOY, path));
@@ -56,7 +58,8 @@ t.test('every file in deploy is used by a kustomization or named for kubectl pat
     .filter((file) => !file.startsWith('chart/'));
   // Rules in Prometheus' own form, which no kustomization takes: test/deploy/monitoring.test.ts.
   const plainRules = ['components/alerts/rules.yaml', 'components/alerts/rules.test.yaml'];
-  const used = new Set(['overlays/one-node/kube-proxy-patch.yaml', ...plainRules]);
+  const patches = ['overlays/one-node/kube-proxy-patch.yaml', KUBEADM_PATCH];
+  const used = new Set([...patches, ...plainRules]);
   for (const file of files.filter((each) => each.endsWith('/kustomization.yaml'))) {
     used.add(file);
     const [kustomization = {}] = documents(join(DEPLOY, file));
@@ -232,6 +235,18 @@ t.test("CF-53: kubeadm's DaemonSet with another image, fewer privileges and addi
     'startupProbe',
     'volumeMounts',
   ]);
+  t.end();
+});
+
+t.test("kubeadm's patch makes of its DaemonSet the one of overlays/kubeadm", async (t) => {
+  const [patch = {}, ...more] = documents(join(DEPLOY, KUBEADM_PATCH));
+  t.same(more, []);
+  const [daemonSet] = overlay('overlays/kubeadm');
+  t.same(patch, daemonSet, 'written by kubectl kustomize');
+  const patched = merge(KUBEADM_DAEMON_SET, patch);
+  t.same(await wrongFields(patched), []);
+  t.same(patched, merge(KUBEADM_DAEMON_SET, daemonSet ?? {}), 'as kubectl apply -k makes it');
+  t.match(podSpec(patched)['containers'], [{ name: 'kube-proxy', image: /^pointsman:/ }]);
   t.end();
 });
 
