@@ -31,7 +31,7 @@ export const CHECK: CommandSpec = {
     text(
       'kubernetes-version',
       'v1.N',
-      `Kubernetes release of the files; empty: the cluster's, else 1.${CHECKED_MINOR}`,
+      `Kubernetes release of the files; empty: the cluster's, kubeadm's, or 1.${CHECKED_MINOR}`,
     ),
     text(
       'platform',

@@ -6,6 +6,7 @@ import { loadRegularExpressions } from '../../../src/config/tables/regular-expre
 import { CHECKED_MINOR } from '../../../src/config/version.js';
 import { agreementFindings } from './agreement.js';
 import { CheckedInput, type ReadText } from './checked-input.js';
+import { releaseIn } from './documents.js';
 import type { Finding } from './findings.js';
 import { Lines } from './lines.js';
 import { parseOptions, type Options } from './options.js';
@@ -45,14 +46,16 @@ export async function check(
 }
 
 async function readAll(
-  { files: named, cluster, kubeconfig, release, platform }: Options,
-  read: ReadText,
+  { files: named, cluster, kubeconfig, release: given, platform }: Options,
+  readText: ReadText,
   env: Environment,
 ) {
   const files = (await Promise.all(named.map(filesOf))).flat();
   const input = new CheckedInput();
+  const read = oncePerArgument(readText);
+  const ofFiles = async (): Promise<number> => (await releaseOf(files, read)) ?? CHECKED_MINOR;
   if (!cluster) {
-    const target = { release: release ?? CHECKED_MINOR, platform };
+    const target = { release: given ?? (await ofFiles()), platform };
     await input.readFiles(files, target, read);
     return input.all(target);
   }
@@ -65,10 +68,33 @@ async function readAll(
       input.takeObjects(page);
     },
   });
-  const target = { release: release ?? answers.release ?? CHECKED_MINOR, platform };
+  const target = { release: given ?? answers.release ?? (await ofFiles()), platform };
   await input.readFiles(files, target, read);
   await input.takeAnswers(answers, target);
   return input.all(target);
+}
+
+/** The release that a document of kubeadm names: all files are of one cluster. Null: none does. */
+async function releaseOf(files: readonly string[], read: ReadText): Promise<number | null> {
+  for (const file of files) {
+    // The reader of the file reports why it cannot be read.
+    const text = await Promise.resolve(read(file, 'argument')).catch(() => '');
+    const release = releaseIn(text);
+    if (release !== null) return release;
+  }
+  return null;
+}
+
+/** A pipe can be read only once. */
+function oncePerArgument(read: ReadText): ReadText {
+  const texts = new Map<string, Promise<string>>();
+  return (path, by) => {
+    if (by === 'document') return read(path, by);
+    // An error is for whoever awaits the text.
+    const text = texts.get(path) ?? Promise.resolve().then(() => read(path, by));
+    texts.set(path, text);
+    return text;
+  };
 }
 
 /** The same with the lines that they are about. */

@@ -48,6 +48,22 @@ interface FileContent {
   readonly unreadable: string | null;
 }
 
+/** The release that the first ClusterConfiguration of a text names; null: none does. */
+export function releaseIn(text: string): number | null {
+  const parsed = text.includes('kubernetesVersion') ? parse(text) : [];
+  if (typeof parsed === 'string') return null;
+  for (const value of parsed) {
+    if (!(value instanceof Mapping) || value.entries.get('kind') !== 'ClusterConfiguration') continue;
+    const version = value.entries.get('kubernetesVersion');
+    const [, minor] = (typeof version === 'string' ? VERSION.exec(version) : null) ?? [];
+    if (minor !== undefined) return Number(minor);
+  }
+  return null;
+}
+
+/** A version, or a label such as stable-1.37. */
+const VERSION = /^(?:v|(?:stable|latest)-)?1\.(\d{1,3})(?:\.|$)/;
+
 /** Reads every document of a text. Nothing is thrown for its content. */
 export function readFile(text: string, file: string, target: Target): FileContent {
   if (isEnvironmentOrUnit(text)) return readLines(text, file, target);

@@ -130,7 +130,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
   [
     'feature gates',
     [
-      `${CLUSTER}featureGates: {PublicKeysECDSA: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "kube:MemoryQoS=false,WatchList=1"}]}`,
+      `${CLUSTER}featureGates: {RootlessControlPlane: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "kube:MemoryQoS=false,WatchList=1"}]}`,
       `${KUBELET}featureGates: {MemoryQoS: true, WatchList: true}`,
     ],
     'd2 warning: KubeletConfiguration.featureGates.MemoryQoS: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.MemoryQoS (f)',

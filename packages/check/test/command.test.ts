@@ -36,6 +36,20 @@ t.test('check exits 0 without findings, 1 with errors, 2 if a file cannot be rea
   t.notMatch(stderr, 'S3cr3t');
 });
 
+t.test('check takes the release from --kubernetes-version, else from kubernetesVersion of any file', async (t) => {
+  const kubelet =
+    'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfeatureGates: {SidecarContainers: true}\n';
+  const cluster = (version: string): string =>
+    `apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: ${version}\n`;
+  const gone = /SidecarContainers: true: is gone since Kubernetes 1\.37/;
+  const files = { kubelet, old: cluster('v1.36.4'), label: cluster('stable-1.36'), new: cluster('v1.37.2') };
+  t.match((await run(['kubelet'], files)).stdout, gone, 'the newest that is known');
+  t.match((await run(['kubelet', 'new'], files)).stdout, gone);
+  for (const file of ['old', 'label']) t.equal((await run(['kubelet', file], files)).stdout, '', file);
+  t.match((await run(['--kubernetes-version=v1.37.0', 'kubelet', 'old'], files)).stdout, gone, 'the flag counts first');
+  t.match(await run(['gone', 'old'], files), { status: 2, stderr: /^could not read gone: ENOENT[^\n]*\n$/ });
+});
+
 t.test('check judges a proxy by the platform of its mode, or by --platform', async (t) => {
   const head = HEADER.replace(/clusterCIDR.*/, '');
   const files = {

@@ -19,7 +19,7 @@ function versionsOf({ table }: Place): readonly string[] {
 }
 
 /** What is said of single fields: without rules on several. */
-function read({ type, path }: Place, mapping: Mapping, version: string, release = RELEASE): readonly Report[] {
+function read({ type, path }: Place, mapping: Mapping, version: string, release = CHECKED_MINOR): readonly Report[] {
   const found: Report[] = [];
   const report = (each: Report): void => {
     found.push(each);

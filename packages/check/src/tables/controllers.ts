@@ -2,9 +2,14 @@ import { printValue } from '../../../../src/config/errors.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import type { Rule } from '../../../../src/config/tables/types.js';
-import { CHECKED_MINOR } from '../../../../src/config/version.js';
 
-/** Names of the controllers of the controller manager of Kubernetes 1.36. */
+/** Releases whose controllers are known, and whether those below are all that they have. */
+const RELEASES: readonly { readonly release: number; readonly isComplete: boolean }[] = [
+  { release: 36, isComplete: true },
+  { release: 37, isComplete: false },
+];
+
+/** Names of the controllers of the controller manager. */
 const NAMES = `
   bootstrap-signer-controller certificatesigningrequest-approving-controller
   certificatesigningrequest-cleaner-controller certificatesigningrequest-signing-controller
@@ -40,14 +45,17 @@ const OLD_NAMES = `
 
 const KNOWN: ReadonlySet<string> = new Set(`${NAMES} ${OLD_NAMES}`.trim().split(/\s+/));
 
-/** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. Other releases have others. */
-function unknownController(entries: readonly string[], release: number): string | null {
-  if (release !== CHECKED_MINOR) return null;
+/** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. */
+function unknownController(entries: readonly string[]): string | null {
   return entries.find((entry) => !['*', '', '-'].includes(entry) && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
 }
 
 export const KNOWN_CONTROLLERS: Rule = rule('value', (section) => {
   const generic: Section | null = section.section('Generic');
-  const unknown = unknownController(generic?.texts('Controllers') ?? [], section.release);
-  if (unknown !== null) generic?.refuse('value', 'Controllers', `has ${printValue(unknown)}, which is no controller`);
+  const known = RELEASES.find(({ release }) => release === section.release);
+  const unknown = known === undefined ? null : unknownController(generic?.texts('Controllers') ?? []);
+  if (unknown === null) return;
+  if (known?.isComplete === true)
+    generic?.refuse('value', 'Controllers', `has ${printValue(unknown)}, which is no controller`);
+  else generic?.warn('value', 'Controllers', `has ${printValue(unknown)}, a controller that is not known here`);
 });

@@ -1,14 +1,23 @@
 import { printValue } from '../../../../src/config/errors.js';
-import { CHECKED_MINOR } from '../../../../src/config/version.js';
 import type { Section } from '../../../../src/config/tables/section.js';
 import { rule } from '../../../../src/config/tables/rules.js';
 import type { Rule } from '../../../../src/config/tables/types.js';
 
-/**
- * Feature gates of components of Kubernetes 1.36, by what they are where nothing is set. Those that are locked can be
- * set to nothing else. From the gates that this release registers.
- */
-const NAMES = {
+const KINDS = ['lockedOn', 'lockedOff', 'on', 'off'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** What a release has of gates beside the one before, by what they are where nothing is set; locked ones can be set to nothing else. */
+interface ReleaseGates extends Readonly<Partial<Record<Kind, string>>> {
+  readonly since: number;
+  /** Whether these and the ones before are all that there are: a name that is not among them is no gate. */
+  readonly isComplete: boolean;
+  readonly removed?: string;
+}
+
+/** All gates that 1.36 registers. */
+const FIRST: ReleaseGates = {
+  since: 36,
+  isComplete: true,
   lockedOn: `APIServerTracing AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints AnyVolumeDataSource
     AuthorizeNodeWithSelectors AuthorizeWithSelectors BtreeWatchCache CPUManagerPolicyOptions
     CSIServiceAccountTokenSecrets ConsistentListFromCache DRAAdminAccess DeclarativeValidation
@@ -76,26 +85,78 @@ const NAMES = {
     StorageCapacityScoring StorageVersionAPI StorageVersionMigrator TaintTolerationComparisonOperators
     TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
     VolumeLimitScaling WindowsCPUAndMemoryAffinity WindowsHostNetwork WorkloadAwarePreemption WorkloadWithJob`,
-} as const;
+};
 
-type Kind = keyof typeof NAMES;
+/** Changes of 1.37 from its changelog and the pages of its gates. New gates that change nothing here may be missing. */
+const RELEASES: readonly ReleaseGates[] = [
+  FIRST,
+  {
+    since: 37,
+    isComplete: false,
+    removed: `APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AuthorizeNodeWithSelectors
+      AuthorizeWithSelectors BtreeWatchCache ConsistentListFromCache GangScheduling JobBackoffLimitPerIndex
+      JobPodReplacementPolicy JobSuccessPolicy LogarithmicScaleDown OrderedNamespaceDeletion PodLifecycleSleepAction
+      PodLifecycleSleepActionAllowZero PreventStaticPodAPIReferences RelaxedDNSSearchValidation
+      ResilientWatchCacheInitialization RetryGenerateName SchedulerQueueingHints SidecarContainers
+      StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
+      WorkloadAwarePreemption`,
+    lockedOn: `DRAExtendedResource DRAPrioritizedList DRAResourceClaimDeviceStatus DisableCPUQuotaWithExclusiveCPUs
+      HPAConfigurableTolerance HostnameOverride InPlacePodVerticalScalingInitContainers NodeDeclaredFeatures
+      PLEGOnDemandRelist PodReadyToStartContainersCondition RelaxedServiceNameValidation
+      WatchCacheInitializationPostStartHook`,
+    lockedOff: 'DeclarativeValidationTakeover',
+    on: 'EtcdRangeStream KubeProxyIPVS MaxUnavailableStatefulSet NFTablesNetlink NativeHistograms SELinuxMount',
+    off: `ConsistentListFromCacheSkipTimeoutFallback DRADerivedAttributes DRADeviceCompatibilityGroups
+      DRAOptionalNodeOperations DRAPartitionableDevicesType DefaultPodSysctls EvictionRequestAPI GRPCContainerProbeTLS
+      H2CContainerProbe InPlacePodVerticalScalingMemoryBackedVolumes InterPodAffinityHostnameFastPath
+      KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint VolumeBindMountOptions`,
+  },
+];
 
-const KINDS: ReadonlyMap<string, Kind> = new Map(
-  (['lockedOn', 'lockedOff', 'on', 'off'] as const).flatMap((kind) =>
-    NAMES[kind].split(/\s+/).map((name): [string, Kind] => [name, kind]),
-  ),
-);
+/** The gates of a release; null: nothing is known of it. */
+function gatesOf(release: number): ReadonlyMap<string, Kind> | null {
+  const last = RELEASES.at(-1);
+  if (last === undefined || release < FIRST.since || release > last.since) return null;
+  const gates = new Map<string, Kind>();
+  const each = (names: string | undefined, then: (name: string) => void): void => {
+    for (const name of names?.split(/\s+/) ?? []) then(name);
+  };
+  for (const changes of RELEASES.filter(({ since }) => since <= release)) {
+    each(changes.removed, (name) => gates.delete(name));
+    for (const kind of KINDS) each(changes[kind], (name) => gates.set(name, kind));
+  }
+  return gates;
+}
+
+/** Which release removed a gate; null: none that is known. */
+function removedIn(name: string, release: number): number | null {
+  const found = RELEASES.find(
+    ({ since, removed }) => since <= release && removed?.split(/\s+/).includes(name) === true,
+  );
+  return found?.since ?? null;
+}
 
 /** Set all gates of a stage. */
 const STAGES = ['AllAlpha', 'AllBeta'];
 
-/** What is wrong with a gate that is set; null: nothing. Other releases have other gates, which nothing is known of here. */
-function gateProblem(name: string, value: boolean, release: number): string | null {
-  if (release !== CHECKED_MINOR || STAGES.includes(name)) return null;
-  const kind = KINDS.get(name);
-  if (kind === undefined) return `is no feature gate of Kubernetes 1.${release}`;
+/** What is wrong with a gate that is set; null: nothing. */
+function gateProblem(name: string, value: boolean, release: number): Omit<GateProblem, 'name'> | null {
+  const gates = gatesOf(release);
+  if (gates === null || STAGES.includes(name)) return null;
+  const kind = gates.get(name);
+  if (kind === undefined) return unknownGate(name, release);
   if (!kind.startsWith('locked') || value === (kind === 'lockedOn')) return null;
-  return `cannot be set: it is always ${String(kind === 'lockedOn')}`;
+  return { severity: 'error', problem: `cannot be set: it is always ${String(kind === 'lockedOn')}` };
+}
+
+/** A gate of which a release is known not to have it, or may have it. */
+function unknownGate(name: string, release: number): Omit<GateProblem, 'name'> {
+  const removed = removedIn(name, release);
+  if (removed !== null) return { severity: 'error', problem: `is gone since Kubernetes 1.${removed}` };
+  const isComplete = RELEASES.every((each) => each.since > release || each.isComplete);
+  return isComplete
+    ? { severity: 'error', problem: `is no feature gate of Kubernetes 1.${release}` }
+    : { severity: 'warning', problem: `is not known here as a feature gate of Kubernetes 1.${release}` };
 }
 
 /**
@@ -126,33 +187,37 @@ const NEEDS: ReadonlyMap<string, readonly string[]> = new Map(
   }).map(([name, needs]): [string, readonly string[]] => [name, needs.split(' ')]),
 );
 
-/** A gate that is set, and why no program starts with it. */
+/** A gate that is set, and what is wrong with it: no program starts with an error. */
 interface GateProblem {
+  readonly severity: 'error' | 'warning';
   readonly name: string;
   readonly problem: string;
 }
 
 /** Everything that is wrong with gates that are set together. What a stage sets is not known gate by gate. */
-export function gateProblems(gates: ReadonlyMap<string, boolean>, release: number): readonly GateProblem[] {
-  const own = [...gates].flatMap(([name, value]): readonly GateProblem[] => {
+export function gateProblems(set: ReadonlyMap<string, boolean>, release: number): readonly GateProblem[] {
+  const own = [...set].flatMap(([name, value]): readonly GateProblem[] => {
     const problem = gateProblem(name, value, release);
-    return problem === null ? [] : [{ name, problem }];
+    return problem === null ? [] : [{ name, ...problem }];
   });
-  const isKnown = release === CHECKED_MINOR && !STAGES.some((stage) => gates.has(stage));
-  return isKnown ? [...own, ...[...NEEDS].flatMap(([name, needs]) => unmet(name, needs, gates))] : own;
+  const gates = gatesOf(release);
+  if (gates === null || STAGES.some((stage) => set.has(stage))) return own;
+  return [...own, ...[...NEEDS].flatMap(([name, needs]) => (gates.has(name) ? unmet(name, needs, set, gates) : []))];
 }
 
 /** At the gate that is set: the one that needs another, or the other one, without which it is on by default. */
-function unmet(name: string, needs: readonly string[], gates: ReadonlyMap<string, boolean>): readonly GateProblem[] {
-  if (!isOn(name, gates)) return [];
-  const off = needs.filter((each) => !isOn(each, gates));
-  if (gates.has(name)) return off.map((each) => ({ name, problem: `needs ${each}, which is off` }));
-  return off.map((each) => ({ name: each, problem: `is needed by ${name}, which is on by default` }));
-}
-
-function isOn(name: string, gates: ReadonlyMap<string, boolean>): boolean {
-  const kind = KINDS.get(name);
-  return gates.get(name) ?? (kind === 'on' || kind === 'lockedOn');
+function unmet(
+  name: string,
+  needs: readonly string[],
+  set: ReadonlyMap<string, boolean>,
+  gates: ReadonlyMap<string, Kind>,
+): readonly GateProblem[] {
+  const isOn = (each: string): boolean => set.get(each) ?? gates.get(each)?.toLowerCase().endsWith('on') === true;
+  if (!isOn(name)) return [];
+  const off = needs.filter((each) => !isOn(each));
+  const severity = 'error';
+  if (set.has(name)) return off.map((each) => ({ severity, name, problem: `needs ${each}, which is off` }));
+  return off.map((each) => ({ severity, name: each, problem: `is needed by ${name}, which is on by default` }));
 }
 
 /** The gates of a document, a map of names. */
@@ -161,15 +226,16 @@ export const KNOWN_GATES: Rule = rule('feature-gate', (section) => {
   if (gates === null) return;
   const set = gates.names().filter((name) => gates.isTruth(name));
   const values = new Map(set.map((name) => [name, gates.truth(name)]));
-  for (const { name, problem } of gateProblems(values, section.release)) gates.refuse('feature-gate', name, problem);
+  for (const { severity, name, problem } of gateProblems(values, section.release))
+    if (severity === 'error') gates.refuse('feature-gate', name, problem);
+    else gates.warn('feature-gate', name, problem);
 });
 
 /** Whether a gate is on by what a document sets, or else by default; null where that is not known. */
 function isGateOn(section: Section, name: string): boolean | null {
   const gates = section.section('featureGates');
   if (gates?.isTruth(name) === true) return gates.truth(name);
-  if (section.release !== CHECKED_MINOR) return null;
-  const kind = KINDS.get(name);
+  const kind = gatesOf(section.release)?.get(name);
   return kind === undefined ? null : kind === 'on' || kind === 'lockedOn';
 }
 

@@ -79,8 +79,8 @@ function checkFlag(section: Section, { name, text, path }: Argument, field: Fiel
   }
   const { version, release } = section;
   const gates = new Map(name === 'feature-gates' ? gatesIn(text) : []);
-  for (const { name: gate, problem } of gateProblems(gates, release))
-    section.refuse('flag', path, `--${name}: ${printValue(gate)} ${problem}`);
+  for (const { severity, name: gate, problem } of gateProblems(gates, release))
+    section[severity === 'error' ? 'refuse' : 'warn']('flag', path, `--${name}: ${printValue(gate)} ${problem}`);
   readStruct({ is: 'struct', fields: { [name]: field }, rules: [], lenient: false }, new Mapping([[name, value]]), '', {
     version,
     release,

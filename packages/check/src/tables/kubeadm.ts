@@ -2,7 +2,6 @@ import { familyOf, parsePrefix, prefixLength, type IPPrefix } from '../../../../
 import { printValue } from '../../../../src/config/errors.js';
 import { alone, exclusive, needs, rule, someOf } from '../../../../src/config/tables/rules.js';
 import type { Section } from '../../../../src/config/tables/section.js';
-import { CHECKED_MINOR } from '../../../../src/config/version.js';
 import { scalar } from '../../../../src/config/tables/formats.js';
 import {
   bool,
@@ -238,11 +237,22 @@ const AUTHORIZERS = rule('authorization', (section) => {
 });
 
 /** kubeadm's own, which are others than those of components. */
-const KUBEADM_GATES = ['PublicKeysECDSA', 'RootlessControlPlane', 'NodeLocalCRISocket'];
+const KUBEADM_GATES: readonly { readonly name: string; readonly removed?: number }[] = [
+  { name: 'PublicKeysECDSA', removed: 37 },
+  { name: 'RootlessControlPlane' },
+  { name: 'NodeLocalCRISocket', removed: 37 },
+];
+/** Releases that these gates are known of. */
+const GATES_KNOWN = [36, 37];
 const OWN_GATES = rule('feature-gate', (section) => {
+  const { release } = section;
   const gates = section.section('featureGates');
-  for (const name of section.release === CHECKED_MINOR ? (gates?.names() ?? []) : [])
-    if (!KUBEADM_GATES.includes(name)) gates?.refuse('feature-gate', name, 'is no feature gate of kubeadm');
+  for (const name of GATES_KNOWN.includes(release) ? (gates?.names() ?? []) : []) {
+    const known = KUBEADM_GATES.find((gate) => gate.name === name);
+    if (known === undefined) gates?.refuse('feature-gate', name, 'is no feature gate of kubeadm');
+    else if (known.removed !== undefined && release >= known.removed)
+      gates?.refuse('feature-gate', name, `is gone since Kubernetes 1.${known.removed}`);
+  }
 });
 
 /** A certificate lives no longer than the authority that signed it. */
@@ -427,7 +437,7 @@ const UPGRADE = struct({
 });
 
 const GROUP = 'kubeadm.k8s.io';
-const SERVED = { v1beta3: { since: 22, deprecated: 31 }, v1beta4: { since: 31 } } as const;
+const SERVED = { v1beta3: { since: 22, deprecated: 31, removed: 37 }, v1beta4: { since: 31 } } as const;
 
 function inVersions(kind: string, table: (version: Version) => StructType): readonly KindTable[] {
   return (['v1beta3', 'v1beta4'] as const).map((version) => ({

@@ -146,9 +146,17 @@ function settingOf(flag: string, at: string): Field {
   return field(type, { secret, ...(CURRENT.includes(flag) ? {} : { deprecated: `${at} of KubeletConfiguration` }) });
 }
 
+/** cAdvisor's flags, which the kubelet had by mistake: it does not start with them any more. */
+const CADVISOR = `application-metrics-count-limit boot-id-file container-hints containerd containerd-namespace
+  enable-load-reader event-storage-age-limit event-storage-event-limit global-housekeeping-interval log-cadvisor-usage
+  machine-id-file storage-driver-buffer-duration storage-driver-db storage-driver-host storage-driver-password
+  storage-driver-secure storage-driver-table storage-driver-user`.split(/\s+/);
+
 /** The node agent's flags. Most are deprecated, as the file has their settings. */
 export const KUBELET_FLAGS: StructType['fields'] = {
   ...Object.fromEntries(Object.entries(SETTINGS).map(([flag, at]) => [flag, settingOf(flag, at)])),
+  ...Object.fromEntries(CADVISOR.map((flag) => [flag, field(text, { removed: 37, deprecated: '', secret: true })])),
+  'housekeeping-interval': field(period, { deprecated: '' }),
   runonce: field(bool, { deprecated: 'nothing: the mode is no more' }),
   'minimum-container-ttl-duration': field(period, { deprecated: 'evictionHard of KubeletConfiguration' }),
   'maximum-dead-containers': field(int32, { deprecated: 'evictionHard of KubeletConfiguration' }),

@@ -325,6 +325,7 @@ const RUNTIME: StructType['fields'] = {
   oomScoreAdj: int(-1000, 1000),
   protectKernelDefaults: bool,
   allowedUnsafeSysctls: list(scalar('sysctl')),
+  defaultPodSysctls: since(37, map(text)),
   volumePluginDir: path,
   volumeStatsAggPeriod: period,
   enableControllerAttachDetach: bool,
@@ -401,6 +402,12 @@ function hasLogOption(section: Section): boolean {
   );
 }
 
+/** Releases before took 0 for unset in one place and limited events to 5 a second in another. */
+const UNLIMITED_EVENTS = rule('value', (section) => {
+  if (section.release >= 37 && section.number('eventRecordQPS') === 0)
+    section.warn('value', 'eventRecordQPS', 'means no limit since Kubernetes 1.37', '50, which is the default');
+});
+
 const GATED = [
   gated('RotateKubeletServerCertificate', 'serverTLSBootstrap', (section) => section.truth('serverTLSBootstrap')),
   gated(
@@ -431,6 +438,7 @@ const GATED = [
   ),
   gated('QOSReserved', 'qosReserved', (section) => section.section('qosReserved')?.has('memory') === true),
   gated('CPUManagerPolicyAlphaOptions', 'cpuManagerPolicyOptions', hasAlphaOption),
+  gated('DefaultPodSysctls', 'defaultPodSysctls', (section) => section.has('defaultPodSysctls')),
   gated('LoggingAlphaOptions', 'logging.options', hasLogOption),
 ];
 
@@ -463,6 +471,7 @@ export const KUBELET_CONFIGURATION = struct(
   PIDS,
   KNOWN_CURVES,
   KNOWN_GATES,
+  UNLIMITED_EVENTS,
   ...GATED,
 );
 

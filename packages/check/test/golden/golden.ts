@@ -17,5 +17,5 @@ export const SECRET = 'S3cr3t';
 export const PEM_CERTIFICATE = 'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClV6Tmpjak4wCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K';
 export const PEM_KEY = 'LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClV6Tmpjak4wCi0tLS0tRU5EIFBSSVZBVEUgS0VZLS0tLS0K';
 
-/** What the command takes when it is told of no release. */
+/** The release that most documents are for. It is the last whose gates are all known. */
 export const RELEASE = 36;

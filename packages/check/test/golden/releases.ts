@@ -10,8 +10,91 @@ function tooNew(apiVersion: string, kind: string, since: number, body = ''): Gol
   return { apiVersion, kind, release: since - 1, right: [], wrong: [[body, reported]] };
 }
 
+/** What 1.37 changed. */
+const CHANGED: readonly Golden[] = [
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta3',
+    kind: 'JoinConfiguration',
+    release: 37,
+    right: [],
+    wrong: [
+      [
+        "discovery: {bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: 'cp.example:6443', unsafeSkipCAVerification: true}}",
+        'error: JoinConfiguration.apiVersion: "kubeadm.k8s.io/v1beta3": is gone since Kubernetes 1.37',
+        'warning: JoinConfiguration.discovery.bootstrapToken.unsafeSkipCAVerification: true: lets any server answer in place of the control plane',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta4',
+    kind: 'ClusterConfiguration',
+    release: 37,
+    right: ['featureGates: {RootlessControlPlane: true}'],
+    wrong: [
+      [
+        'featureGates: {PublicKeysECDSA: true, NodeLocalCRISocket: true, None: true}\ncontrollerManager: {extraArgs: [{name: concurrent-service-syncs, value: "2"}, {name: feature-gates, value: "HostnameOverride=false,SidecarContainers=true"}]}',
+        'error: ClusterConfiguration.featureGates.PublicKeysECDSA: true: is gone since Kubernetes 1.37',
+        'error: ClusterConfiguration.featureGates.NodeLocalCRISocket: true: is gone since Kubernetes 1.37',
+        'error: ClusterConfiguration.featureGates.None: true: is no feature gate of kubeadm',
+        'error: ClusterConfiguration.controllerManager.extraArgs[0].value: --concurrent-service-syncs: "2" is gone since Kubernetes 1.37',
+        'error: ClusterConfiguration.controllerManager.extraArgs[1].value: --feature-gates: "HostnameOverride" cannot be set: it is always true',
+        'error: ClusterConfiguration.controllerManager.extraArgs[1].value: --feature-gates: "SidecarContainers" is gone since Kubernetes 1.37',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta4',
+    kind: 'InitConfiguration',
+    release: 37,
+    right: [],
+    wrong: [
+      [
+        'nodeRegistration: {kubeletExtraArgs: [{name: containerd, value: /run/containerd/containerd.sock}]}',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --containerd: is gone since Kubernetes 1.37',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    release: 37,
+    right: [
+      'featureGates: {DefaultPodSysctls: true}\ndefaultPodSysctls: {net.core.somaxconn: "1024"}\neventRecordQPS: 50',
+    ],
+    wrong: [
+      [
+        'featureGates: {SidecarContainers: true, NodeDeclaredFeatures: false, SomethingNew: true}\ndefaultPodSysctls: {net.core.somaxconn: "1024"}\neventRecordQPS: 0',
+        'error: KubeletConfiguration.featureGates.SidecarContainers: true: is gone since Kubernetes 1.37',
+        'error: KubeletConfiguration.featureGates.NodeDeclaredFeatures: false: cannot be set: it is always true',
+        'warning: KubeletConfiguration.featureGates.SomethingNew: true: is not known here as a feature gate of Kubernetes 1.37',
+        'error: KubeletConfiguration.featureGates.NodeDeclaredFeatures: false: is needed by InPlacePodLevelResourcesVerticalScaling, which is on by default',
+        'error: KubeletConfiguration.featureGates.NodeDeclaredFeatures: false: is needed by RestartAllContainersOnContainerExits, which is on by default',
+        'warning: KubeletConfiguration.eventRecordQPS: 0: means no limit since Kubernetes 1.37: should be 50, which is the default',
+        'error: KubeletConfiguration.defaultPodSysctls: needs a feature gate that is off: should be with featureGates.DefaultPodSysctls true',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    release: 36,
+    right: ['eventRecordQPS: 0'],
+    wrong: [
+      ['defaultPodSysctls: {a: b}', 'error: KubeletConfiguration.defaultPodSysctls: exists since Kubernetes 1.37 only'],
+    ],
+  },
+  {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    release: 38,
+    right: ['featureGates: {SomethingNew: true}'],
+    wrong: [],
+  },
+];
+
 /** What releases before have not yet, or have no more of. */
 export const RELEASES: readonly Golden[] = [
+  ...CHANGED,
   tooNew('kubeadm.k8s.io/v1beta4', 'InitConfiguration', 31),
   tooNew('kubeadm.k8s.io/v1beta4', 'ResetConfiguration', 31),
   tooNew('kubeadm.k8s.io/v1beta3', 'ClusterConfiguration', 22),
