@@ -38,8 +38,8 @@ function definitionFor({ mode }: Config, { platform }: Host): ModeDefinition {
   throw new ModeError(`mode: ${mode} is for ${definition.platforms.join(' and ')}, and this host is ${platform}`);
 }
 
-export function countedMode(config: Config, { packetCounts }: OpenMode): CountedMode {
-  return { metrics: modeDefinition(config.mode).metrics, packetCounts };
+export function countedMode(config: Config, { modeCounts }: OpenMode): CountedMode {
+  return { metrics: modeDefinition(config.mode).metrics, modeCounts };
 }
 
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {

@@ -159,8 +159,16 @@ export type AwaitChange = (onChange: () => void) => () => void;
 /** Rules by table. */
 type TableRules = Readonly<Record<string, number>>;
 
-/** Packets counted since the counters were made, by whichever proxy: by the names in {@link ModeMetrics.packets}. */
-export type PacketCounts = Readonly<Record<string, number>>;
+/**
+ * What the mode or its kernel has counted since the counters were made, by the names in {@link ModeMetrics.counted}: for a
+ * metric with labels a count for each set of them.
+ */
+export type ModeCounts = Readonly<Record<string, number | readonly LabelledCount[]>>;
+
+export interface LabelledCount {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly count: number;
+}
 
 /**
  * One family of one mode. Not re-entrant: one call at a time. Everything that the kernel did not acknowledge stays pending

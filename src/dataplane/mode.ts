@@ -7,7 +7,7 @@ import type { Config } from '../config/config.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
-import type { AttemptCounter, FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
+import type { AttemptCounter, FamilyDataplane, ModeCounts, WatchForeignChanges } from './contract.js';
 import type { Footprint, OwnFootprint } from './removal/footprint.js';
 
 /** A mode's dependencies on this host. */
@@ -37,8 +37,8 @@ export interface OpenMode {
   readonly remove: ((family: Family) => Promise<void>) | null;
   /** Null: no notifications of external changes to this mode's rules. */
   readonly watch: WatchForeignChanges | null;
-  /** Null: nothing counts packets. */
-  readonly packetCounts: () => Promise<PacketCounts | null>;
+  /** Null: nothing is counted. */
+  readonly modeCounts: () => Promise<ModeCounts | null>;
   /** Null: the mode cannot have connection attempts counted. */
   readonly attempts: (() => Promise<AttemptCounter>) | null;
 }
@@ -60,8 +60,8 @@ export interface ModeMetrics {
   readonly cleanupFailures: ModeMetric | null;
   /** Rules by table: those there are, and those that the last sync wrote. */
   readonly rules: { readonly held: ModeMetric; readonly written: ModeMetric } | null;
-  /** The answers of {@link OpenMode.packetCounts}, by name. */
-  readonly packets: readonly ModeMetric[];
+  /** The answers of {@link OpenMode.modeCounts}, by name. */
+  readonly counted: readonly (ModeMetric & { readonly labels?: readonly string[] })[];
 }
 
 /** Why another mode is the better choice, logged once it is in force. */

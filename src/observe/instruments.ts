@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
-import type { PacketCounts } from '../dataplane/contract.js';
+import type { ModeCounts } from '../dataplane/contract.js';
 import type { FlowTableSize } from '../host/host.js';
 import type { ModeMetric, ModeMetrics } from '../dataplane/mode.js';
 
@@ -151,7 +151,7 @@ export class ModeInstruments extends Definitions {
   readonly rulesHeld: Gauge | null;
   readonly rulesWritten: Gauge | null;
   /** By name; made at the first count: what is never counted has no metric. */
-  private readonly packets = new Map<string, Counter>();
+  private readonly counted = new Map<string, Counter>();
 
   constructor(
     registry: Registry,
@@ -169,16 +169,18 @@ export class ModeInstruments extends Definitions {
     this.rulesWritten = rules && perTable(rules.written);
   }
 
-  /** Takes over what the kernel has counted; whether there are metrics that were not there before. */
-  setPackets(counts: PacketCounts): boolean {
-    const before = this.packets.size;
-    for (const { name, help } of this.metrics.packets) {
-      const counter = this.packets.get(name) ?? this.counter(name, help);
-      this.packets.set(name, counter);
+  /** Takes over what the mode has counted; whether there are metrics that were not there before. */
+  setCounts(counts: ModeCounts): boolean {
+    const before = this.counted.size;
+    for (const { name, help, labels = [] } of this.metrics.counted) {
+      const counter = this.counted.get(name) ?? this.counter(name, help, labels);
+      this.counted.set(name, counter);
       counter.reset();
-      counter.inc(counts[name] ?? 0);
+      const found = counts[name] ?? (labels.length > 0 ? [] : 0);
+      if (typeof found === 'number') counter.inc(found);
+      else for (const each of found) counter.inc({ ...each.labels }, each.count);
     }
-    return this.packets.size > before;
+    return this.counted.size > before;
   }
 }
 

@@ -6,7 +6,7 @@ import { goPlatform } from '../base/platform.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { GateState } from '../config/gates.js';
 import type { Progress } from '../record/progress.js';
-import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
+import type { ModeCounts, SyncReport } from '../dataplane/contract.js';
 import type { ModeMetrics } from '../dataplane/mode.js';
 import type { Host } from '../host/host.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
@@ -50,8 +50,8 @@ export interface SourceState {
 /** What of a mode is shown. */
 export interface CountedMode {
   readonly metrics: ModeMetrics;
-  /** Asked at each scrape; null: nothing counts packets. */
-  readonly packetCounts: () => Promise<PacketCounts | null>;
+  /** Asked at each scrape; null: nothing is counted. */
+  readonly modeCounts: () => Promise<ModeCounts | null>;
 }
 
 interface ProxyMetricsOptions {
@@ -92,7 +92,7 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   private readonly registry: PromRegistry = new Registry();
   private readonly proxy = new ProxyInstruments(this.registry);
   private mode: ModeInstruments;
-  private packetCounts: CountedMode['packetCounts'];
+  private modeCounts: CountedMode['modeCounts'];
   private readonly component = new ComponentInstruments(this.registry);
   private readonly own = new OwnInstruments(this.registry);
   private readonly process: ProcessInstruments;
@@ -109,7 +109,7 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   private more: () => Promise<readonly MetricFamily[]> = () => Promise.resolve([]);
 
   constructor(private readonly options: ProxyMetricsOptions) {
-    this.packetCounts = options.mode.packetCounts;
+    this.modeCounts = options.mode.modeCounts;
     this.queuedAt = this.seconds();
     this.process = new ProcessInstruments(this.registry, options.host);
     this.mode = new ModeInstruments(this.registry, options.mode.metrics);
@@ -119,9 +119,9 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   }
 
   /** Another mode is in force: what was counted of the one before it goes with its names. */
-  setMode({ metrics, packetCounts }: CountedMode): void {
+  setMode({ metrics, modeCounts }: CountedMode): void {
     this.mode.remove();
-    this.packetCounts = packetCounts;
+    this.modeCounts = modeCounts;
     this.mode = new ModeInstruments(this.registry, metrics);
     this.countMetrics();
   }
@@ -152,7 +152,7 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     this.runtime.update();
     this.component.pluginTtl.set(this.certificateExpiresAt / 1000 - this.seconds());
     this.updateSources();
-    await this.updatePackets();
+    await this.updateCounts();
     this.updateProgress();
     this.updateSyncs();
     this.updateNode();
@@ -365,12 +365,12 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
     }
   }
 
-  private async updatePackets(): Promise<void> {
+  private async updateCounts(): Promise<void> {
     const { mode } = this;
-    const counts = await this.packetCounts().catch(() => null);
+    const counts = await this.modeCounts().catch(() => null);
     // Of another mode meanwhile.
     if (mode !== this.mode) return;
-    if (counts !== null && this.mode.setPackets(counts)) this.countMetrics();
+    if (counts !== null && this.mode.setCounts(counts)) this.countMetrics();
   }
 
   private updateSources(): void {

@@ -2,7 +2,7 @@ import type { Family } from '../../src/base/ip.js';
 import type { ProxyMode } from '../../src/config/effective.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
-import type { PacketCounts } from '../../src/dataplane/contract.js';
+import type { ModeCounts } from '../../src/dataplane/contract.js';
 import { Progress } from '../../src/record/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { FlowTableSize } from '../../src/host/host.js';
@@ -23,7 +23,7 @@ export interface Scene {
   readonly metrics: ProxyMetrics;
   readonly progress: Progress;
   readonly sources: SourceState[];
-  readonly counted: { packets: PacketCounts | null };
+  readonly counted: { packets: ModeCounts | null };
   readonly setFlows: (size: FlowTableSize | null) => void;
   readonly upsert: (...rows: readonly Row[]) => void;
   readonly remove: (...rows: readonly Row[]) => void;
@@ -41,7 +41,7 @@ export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'n
   const progress = new Progress(families, clock, wallClock);
   const metrics = new ProxyMetrics({
     host: { ...LINUX_HOST, flowTableSize: () => flows },
-    mode: { metrics: modeDefinition(mode).metrics, packetCounts: () => Promise.resolve(counted.packets) },
+    mode: { metrics: modeDefinition(mode).metrics, modeCounts: () => Promise.resolve(counted.packets) },
     progress,
     version: 'v1.37.2',
     features: gateStates({}),

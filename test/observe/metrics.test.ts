@@ -284,7 +284,7 @@ t.test('mode iptables: metrics of rules by table, and failures under its names',
   t.equal(value('iptables_partial_restore_failures_total'), 1);
   t.notOk([...found.keys()].some((name) => name.includes('nftables')));
   const { metrics: other } = modeDefinition('nftables');
-  metrics.setMode({ metrics: other, packetCounts: () => Promise.resolve(null) });
+  metrics.setMode({ metrics: other, modeCounts: () => Promise.resolve(null) });
   metrics.syncEnded(failed('IPv4', true, 0.1, null));
   const after = await world.scrape();
   t.notOk(
@@ -308,6 +308,18 @@ t.test('mode ipvs: no durations of full and partial syncs, and failures under th
   ]);
   const failures = 'kubeproxy_sync_proxy_rules_iptables_restore_failures_total';
   t.equal(valueOf(found, failures, { ip_family: 'IPv4' }), 2);
+});
+
+t.test('a metric that a mode counts by labels has a series for each count', async (t) => {
+  const world = scene(FAMILIES, true, 'kernelspace');
+  const name = 'sync_proxy_rules_winkernel_lb_create_failures_total';
+  const labels = { ip_family: 'IPv4', lb_type: 'nodeport', error: 'other' };
+  for (const count of [2, 5]) {
+    world.counted.packets = { [name]: [{ labels, count }] };
+    const found = await world.scrape();
+    t.equal(valueOf(found, `kubeproxy_${name}`, labels), count);
+    t.notOk(found.has(`kubeproxy_${name.replace('create', 'delete')}`));
+  }
 });
 
 t.test("ME-16, ME-17: packet metrics exist if rules count packets, with the kernel's values", async (t) => {

@@ -35,7 +35,7 @@ function world(t: Test, loaded: Loaded): World {
   const progress = new Progress(['IPv4'], clock, wallClock);
   const metrics = new ProxyMetrics({
     host: LINUX_HOST,
-    mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
+    mode: { metrics: modeDefinition('nftables').metrics, modeCounts: () => Promise.resolve(null) },
     progress,
     version: 'v1.37.2',
     features: gateStates({}),

@@ -44,7 +44,7 @@ const SECTIONS: Readonly<Record<string, readonly Defined[]>> = {
       defined((registry) => {
         const { metrics } = modeDefinition(mode);
         const instruments = new ModeInstruments(registry, metrics);
-        instruments.setPackets(Object.fromEntries(metrics.packets.map(({ name }) => [name, 0])));
+        instruments.setCounts(Object.fromEntries(metrics.counted.map(({ name }) => [name, 0])));
       }),
     ]),
   ),

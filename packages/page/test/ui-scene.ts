@@ -79,7 +79,7 @@ export class PageScene {
     const { store, clock, progress, health, history, loaded, log } = this;
     const metrics = new ProxyMetrics({
       host: LINUX_HOST,
-      mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
+      mode: { metrics: modeDefinition('nftables').metrics, modeCounts: () => Promise.resolve(null) },
       progress,
       version: 'v1.37.2',
       features: gateStates({}),

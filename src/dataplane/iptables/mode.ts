@@ -28,7 +28,7 @@ export const IPTABLES = defineMode({
       held: { name: 'sync_proxy_rules_iptables_total', help: 'Rules there are.' },
       written: { name: 'sync_proxy_rules_iptables_last', help: 'Rules that the last sync wrote.' },
     },
-    packets: PACKET_METRICS,
+    counted: PACKET_METRICS,
   },
   sysctls: () => [],
   deprecation: null,

@@ -39,7 +39,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     own: { footprint: IPTABLES_FOOTPRINT, flavor },
     remove: null,
     watch: null,
-    packetCounts: () => counters.read(),
+    modeCounts: () => counters.read(),
     attempts: async () => {
       const { attemptCounter } = await import('../attempts/counter.js');
       return attemptCounter(addon.nftables, served, (transact) => transact());

@@ -1,6 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor, NativeAddon } from '../../native/contract.js';
-import type { PacketCounts } from '../contract.js';
+import type { ModeCounts } from '../contract.js';
 import { tryRule } from '../xtables/probe.js';
 import { INVALID_DROPPED, LOCALHOST_ACCEPTED } from './packet-metrics.js';
 
@@ -80,7 +80,7 @@ export class PacketCounters {
   }
 
   /** Null: no rule counts. */
-  async read(): Promise<PacketCounts | null> {
+  async read(): Promise<ModeCounts | null> {
     if (this.working.size === 0) return null;
     const packets = async (account: string): Promise<number> =>
       (await this.addon.accounting.accountPackets(account)) ?? 0;

@@ -37,7 +37,7 @@ export const IPVS = defineMode({
     partialSyncFailures: null,
     cleanupFailures: null,
     rules: null,
-    packets: [],
+    counted: [],
   },
   sysctls: ({ ipvs }) => [...SYSCTLS, ...(ipvs?.strictARP === true ? STRICT_ARP : [])],
   deprecation: {

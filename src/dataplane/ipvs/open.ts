@@ -63,7 +63,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     own: { footprint: IPVS_FOOTPRINT, flavor },
     remove: null,
     watch: watchAddresses(addon.route, () => made.values()),
-    packetCounts: () => Promise.resolve(null),
+    modeCounts: () => Promise.resolve(null),
     attempts: null,
   };
 }

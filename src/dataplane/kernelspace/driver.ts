@@ -30,10 +30,11 @@ import {
   type Network,
   type Ownership,
 } from './listing.js';
+import { typeOf, type LoadBalancerFailures } from './load-balancer-failures.js';
 import type { Modifying } from './modifying.js';
 import { type Found, resolutionOf } from './resolution.js';
 import { networkName, whyUnserved, type FamilySettings } from './settings.js';
-import { Writer } from './writer.js';
+import { Writer, type RefusedLoadBalancer } from './writer.js';
 import { Sending } from './sending.js';
 
 export interface KernelspaceOptions extends FamilySettings {
@@ -46,6 +47,7 @@ export interface KernelspaceOptions extends FamilySettings {
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
+  readonly failures?: LoadBalancerFailures;
 }
 
 /** One look at HNS. */
@@ -90,7 +92,7 @@ export class KernelspaceDriver implements Driver<Look> {
   private readonly sending: Sending;
 
   constructor(private readonly options: KernelspaceOptions) {
-    const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined } = options;
+    const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined, failures } = options;
     this.family = family;
     const sourceVip = (): IPAddress | null => (this.found ?? options).sourceVip;
     this.ledgers = new Ledgers(now);
@@ -108,7 +110,10 @@ export class KernelspaceDriver implements Driver<Look> {
       if (this.ending) throw new EndedError();
     };
     this.reader = readerInParts(hcn, checkEnding);
-    this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations });
+    const onRefused: RefusedLoadBalancer = (operation, key, held, { errno }) => {
+      failures?.add(operation, family, typeOf(desired.get(key), held), errno);
+    };
+    this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations, onRefused });
     const { endpoints, writer, reader } = this;
     this.sending = new Sending({ ledgers, desired, endpoints, writer, reader, modifying, table, checkEnding });
   }

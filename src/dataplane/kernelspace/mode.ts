@@ -1,5 +1,6 @@
 import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { defineMode } from '../mode.js';
+import { FAILED_LOAD_BALANCERS } from './failure-metrics.js';
 
 /** Most endpoints of a load balancer whose answers come back through this node. */
 const RELAYED = 64;
@@ -25,7 +26,7 @@ export const KERNELSPACE = defineMode({
     partialSyncFailures: null,
     cleanupFailures: null,
     rules: null,
-    packets: [],
+    counted: Object.values(FAILED_LOAD_BALANCERS),
   },
   sysctls: () => [],
   deprecation: null,

@@ -2,12 +2,13 @@ import { setTimeout } from 'node:timers/promises';
 import type { Family } from '../../base/ip.js';
 import type { Log } from '../../base/log.js';
 import type { KernelspaceConfig } from '../../config/config.js';
-import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/contract.js';
+import { hcnFeatures, type HcnFeatures } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { NO_FOOTPRINT } from '../removal/footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
 import { Reconciler } from '../reconciler.js';
 import { KernelspaceDriver, type Look } from './driver.js';
+import { LoadBalancerFailures } from './load-balancer-failures.js';
 import { Modifying } from './modifying.js';
 import { waitForHns } from './passing.js';
 import { printOperation } from './print.js';
@@ -38,17 +39,14 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   log.info(0, 'HNS', { version: `${major}.${minor}`, network: settings.networkName, families: served.join() });
   requireFeatures(settings, features, `${major}.${minor}`);
   warnOfLacks(log, { families, served, features, release: `${major}.${minor}` });
-  const onOperations = (operations: readonly HcnOperation[]): void => {
-    onTransaction(() => operations.map(printOperation));
-  };
   const modifying = new Modifying(features.modifyLoadBalancer, () => {
     log.warn(
       `HNS ${major}.${minor} reports a load balancer as changed that is not: from now on load balancers are deleted and created anew`,
     );
   });
+  const failures = new LoadBalancerFailures();
   const made = new Map<Family, Looked>();
   const networks = new NetworkWatch(addon.hcn, () => made.values(), now);
-  const notifiesOfNetworks = (): boolean => networks.notifies();
   const driverOf = (family: Family): KernelspaceDriver => {
     const options = familyOptions(settings, features, family, served);
     return new KernelspaceDriver({
@@ -57,8 +55,11 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
       now,
       interfaceMac,
       modifying,
-      notifiesOfNetworks,
-      onOperations,
+      notifiesOfNetworks: () => networks.notifies(),
+      onOperations: (operations) => {
+        onTransaction(() => operations.map(printOperation));
+      },
+      failures,
     });
   };
   const dataplane = (family: Family): Reconciler<Look> => {
@@ -73,7 +74,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     own: { footprint: NO_FOOTPRINT, flavor: null },
     remove: (family) => driverOf(family).remove(),
     watch: networks.watch,
-    packetCounts: () => Promise.resolve(null),
+    modeCounts: () => Promise.resolve(failures.read()),
     attempts: null,
   };
 }

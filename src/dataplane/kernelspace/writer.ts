@@ -23,7 +23,16 @@ interface WriterParts {
   readonly inPlace: (key: LoadBalancerKey) => boolean;
   /** Called with what is sent. */
   readonly onOperations: (operations: readonly HcnOperation[]) => void;
+  readonly onRefused: RefusedLoadBalancer;
 }
+
+/** Called with each operation of a load balancer that HNS refused, and with what it held before. */
+export type RefusedLoadBalancer = (
+  operation: HcnOperation['type'],
+  key: LoadBalancerKey,
+  held: LoadBalancer | undefined,
+  error: NativeError,
+) => void;
 
 type Answer = string | NativeError;
 
@@ -133,7 +142,10 @@ export class Writer {
         const answer = answers[index];
         if (answer === undefined) continue;
         const isDone = typeof answer === 'string' || (type === 'delete' && is(GONE, answer));
-        if (!isDone) refusal ??= answer;
+        if (!isDone) {
+          refusal ??= answer;
+          this.parts.onRefused(type, key, before, answer);
+        }
         if (type === 'delete' && isDone) loadBalancerIds.delete(key);
         if (type === 'modify' && isDone) this.noteModified(key, before);
         else this.modified.delete(key);
@@ -164,6 +176,7 @@ export class Writer {
       const answer = answers[index];
       if (answer === undefined) continue;
       const isBack = typeof answer === 'string';
+      if (!isBack) this.parts.onRefused('create', key, before, answer);
       if (isBack) {
         ledgers.loadBalancerIds.set(key, answer);
         ledgers.loadBalancers.readBack(key, before);

@@ -25,7 +25,7 @@ export const NFTABLES = defineMode({
       help: 'Syncs that could not remove all conflicting objects.',
     },
     rules: null,
-    packets: [],
+    counted: [],
   },
   sysctls: () => [],
   deprecation: null,

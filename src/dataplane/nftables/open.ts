@@ -25,7 +25,7 @@ export function open(
     own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
     remove: null,
     watch: watchTables(nftables),
-    packetCounts: () => Promise.resolve(null),
+    modeCounts: () => Promise.resolve(null),
     attempts: async () => {
       const { attemptCounter } = await import('../attempts/counter.js');
       return attemptCounter(nftables, families, (transact) => generation.count(transact));

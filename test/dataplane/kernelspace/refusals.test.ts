@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { HnsFault } from '../../support/fake-hns/faults.js';
+import { LoadBalancerFailures } from '../../../src/dataplane/kernelspace/load-balancer-failures.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -30,6 +31,34 @@ t.test('a frontend that HNS refuses is quarantined and retried, and others proce
   rig.now = 1000;
   t.same((await rig.sync()).quarantined, []);
   t.equal(Object.keys(loadBalancers(rig)).length, 2);
+});
+
+t.test('load balancers that HNS refuses are counted by operation, type and error', async (t) => {
+  const failures = new LoadBalancerFailures();
+  const rig = await started();
+  rig.restartWith({ failures });
+  const refuse = async (calls: number, errno: string): Promise<void> => {
+    rig.kernel.hns.faults.planned.push(...Array<null>(calls).fill(null), { errno, operation: 0 });
+    await rig.sync();
+    rig.now += 60_000;
+    await rig.sync();
+  };
+  rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+  await refuse(1, 'HCN_E_INVALID_IP');
+  rig.commit([pods('web', '10.0.1.1')]);
+  await refuse(0, 'HCN_E_INVALID_POLICY');
+  rig.commit([], [REF]);
+  await refuse(0, 'HCN_E_NETWORK_NOT_FOUND');
+  const count = (what: string, error: string): unknown => [
+    `sync_proxy_rules_winkernel_lb_${what}_failures_total`,
+    [{ labels: { ip_family: 'IPv4', lb_type: 'clusterip', error }, count: 1 }],
+  ];
+  t.match(Object.entries(failures.read()), [
+    count('create', 'invalid_ip'),
+    count('update', 'other'),
+    count('delete', 'network_not_found'),
+  ]);
+  t.same(await rig.difference(), []);
 });
 
 t.test('a temporary error of HNS does not quarantine the object', async (t) => {

@@ -45,7 +45,7 @@ export const TOY: ModeDefinition = {
     partialSyncFailures: null,
     cleanupFailures: null,
     rules: null,
-    packets: [],
+    counted: [],
   },
   sysctls: () => [],
   deprecation: null,
@@ -59,7 +59,7 @@ export const TOY: ModeDefinition = {
       remove: null,
       watch: null,
       attempts: null,
-      packetCounts: () => Promise.resolve(null),
+      modeCounts: () => Promise.resolve(null),
     };
   },
   tryKernel: () => Promise.resolve([]),
