@@ -221,7 +221,7 @@ class Compiler {
     for (const Cursor& part : parts) {
       const Datatype* type = declared_type(part.need_string());
       if (type == nullptr) {
-        part.refuse("ipv4_addr, ipv6_addr, inet_proto, inet_service, mark or ifname");
+        part.refuse("ipv4_addr, ipv6_addr, inet_proto, inet_service, mark, ifname or integer");
         return sum;
       }
       sum.id = sum.id << 6 | type->id;
@@ -272,7 +272,7 @@ class Compiler {
     set.key_type = key.id;
     set.key_length = key.length;
     set.key_order = key.order;
-    if (!key.ordered && (set.flags & NFT_SET_INTERVAL) != 0) at.member("type").fail("mark and ifname have no intervals");
+    if (!key.ordered && (set.flags & NFT_SET_INTERVAL) != 0) at.member("type").fail("mark, ifname and integer have no intervals");
     if (key.lengths.size() > 1 && (set.flags & NFT_SET_INTERVAL) != 0) {
       set.flags |= NFT_SET_CONCAT;
       set.field_lengths = key.lengths;

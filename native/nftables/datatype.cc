@@ -112,7 +112,7 @@ const Datatype& datatype(TypeName type) {
 
 const Datatype* declared_type(std::string_view name) {
   const auto end = std::find_if(kDatatypes.begin(), kDatatypes.end(),
-                                [](const Datatype& each) { return each.type == TypeName::kInteger; });
+                                [](const Datatype& each) { return each.type == TypeName::kCtState; });
   const auto found = std::find_if(kDatatypes.begin(), end, [name](const Datatype& each) { return each.name == name; });
   return found == end ? nullptr : &*found;
 }

@@ -76,10 +76,10 @@ TEST(refusals_name_their_path) {
   CHECK_EQUAL(complaint(R"({"add":{"chain":{"family":"ip","table":"t","name":"x","dev":"lo"}}})"),
               "commands[0].add.chain.dev: not supported here");
   CHECK_EQUAL(complaint(R"({"add":{"set":{"family":"ip","table":"t","name":"s","type":["ipv4_addr","verdict"]}}})"),
-              "commands[0].add.set.type[1]: expected ipv4_addr, ipv6_addr, inet_proto, inet_service, mark or ifname, found "
+              "commands[0].add.set.type[1]: expected ipv4_addr, ipv6_addr, inet_proto, inet_service, mark, ifname or integer, found "
               "\"verdict\"");
   CHECK_EQUAL(complaint(R"({"add":{"set":{"family":"ip","table":"t","name":"s","type":"mark","flags":["interval"]}}})"),
-              "commands[0].add.set.type: mark and ifname have no intervals");
+              "commands[0].add.set.type: mark, ifname and integer have no intervals");
   CHECK_EQUAL(rule_complaint(R"({"tproxy":null})"), "commands[0].add.rule.expr[0].tproxy: not a statement this compiler takes");
   CHECK_EQUAL(rule_complaint(R"({"accept":{"now":1}})"),
               "commands[0].add.rule.expr[0].accept: expected null, found an object with \"now\"");

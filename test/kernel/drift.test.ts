@@ -58,10 +58,10 @@ const TABLE = 'ip kube-proxy';
 /** Commands by which one slot of a table leads to another of its endpoints; every endpoint is still there. */
 function movedSlot(maps: readonly { readonly name: string; readonly body: string }[]): readonly string[] {
   for (const { name, body } of maps) {
-    const [, held] = /\b0x00000007 \. 10\.96\.0\.45 \. tcp \. 80 : (\S+) \. 80\b/.exec(body) ?? [];
+    const [, held] = /[^\d.]7 \. 10\.96\.0\.45 \. tcp \. 80 : (\S+) \. 80\b/.exec(body) ?? [];
     if (held === undefined) continue;
     const [other = ''] = PODS.map((pod) => IPV4.address(pod)).filter((address) => address !== held);
-    const key = '0x00000007 . 10.96.0.45 . tcp . 80';
+    const key = '7 . 10.96.0.45 . tcp . 80';
     return [`delete element ${TABLE} ${name} { ${key} }`, `add element ${TABLE} ${name} { ${key} : ${other} . 80 }`];
   }
   throw new Error('no table of slots is listed');

@@ -93,6 +93,7 @@ export function setsOfText(family: NftFamily): readonly Command[] {
     }),
     add(family, 'map', { name: 'targets', type: key, map, comment: 'of Services' }),
     add(family, 'map', { name: 'endpoints', type: ['mark', ...key], map }),
+    add(family, 'map', { name: 'slots', type: ['integer', ...key], map }),
     add(family, 'set', { name: 'seen', type: [address, ...key], flags, timeout: 3600 }),
     add(family, 'map', { name: 'affinity', type: [address, ...key], map, flags, timeout: 10800, size: 100000 }),
   ];
@@ -103,6 +104,7 @@ export function setsAsText(family: NftFamily): string {
   const { address } = NAMES[family];
   const key = `${address} . inet_proto . inet_service`;
   const content = `${address} . inet_service`;
+  const expressions = `${family} daddr . meta l4proto . th dport`;
   const set = (kind: string, name: string, body: string): string =>
     `add ${kind} ${family} ${TABLE} ${name} { ${body} }\n`;
   const timeout = (name: string, protocol: string, policy: string): string =>
@@ -112,6 +114,7 @@ export function setsAsText(family: NftFamily): string {
     timeout('asked', 'udp', 'unreplied : 2, replied : 180'),
     set('map', 'targets', `type ${key} : ${content}; comment "of Services";`),
     set('map', 'endpoints', `type mark . ${key} : ${content};`),
+    set('map', 'slots', `typeof meta cpu . ${expressions} : ${family} daddr . th dport;`),
     set('set', 'seen', `type ${address} . ${key}; flags dynamic,timeout; timeout 1h;`),
     set('map', 'affinity', `type ${address} . ${key} : ${content}; flags dynamic,timeout; timeout 3h; size 100000;`),
   ].join('');

@@ -2,6 +2,7 @@ import { addressLength, type Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
+import { unpackLocal } from './affinity/local-endpoints.js';
 import { chainsOfFrontend } from './frontend-elements.js';
 import { SERVICE_LENGTH, unpackClientKey, unpackFrontend } from './keys.js';
 import { SET } from './names.js';
@@ -10,7 +11,7 @@ import type { FrontendStep } from './sync-plan.js';
 
 /**
  * The frontend of the element that the kernel refused; null when the error names none. Every key that concerns one frontend
- * ends with the frontend's.
+ * ends with the frontend's, except that of a local endpoint.
  */
 export function refusedFrontend(
   family: Family,
@@ -24,7 +25,9 @@ export function refusedFrontend(
   const length = SERVICE_LENGTH + (nodePorts ? 0 : addressLength(family));
   const end = (error.element + 1) * operation.keyLength;
   if (operation.keyLength < length || end > operation.keys.length) return null;
-  const packed = Buffer.from(operation.keys.subarray(end - length, end)).toString('latin1');
+  const whole = Buffer.from(operation.keys.subarray(end - operation.keyLength, end)).toString('latin1');
+  if (operation.set === SET.stickyLocals) return unpackLocal(family, whole)?.key ?? null;
+  const packed = whole.slice(-length);
   return nodePorts ? unpackFrontend(family, packed) : unpackClientKey(family, packed);
 }
 

@@ -74,33 +74,29 @@ export function packRange(prefix: IPPrefix): PackedKey {
 }
 
 /**
- * A range of {@link packRange} as one key: its first address, with the bit after the prefix set. The last bit that is set tells the
- * length of the prefix, so no two prefixes have the same key. Null: the range is a single address, which has no bit to spare.
+ * A range of {@link packRange} as a source in a key: its first address and the length of the prefix, which is padded as a port
+ * is. Null: the range is a single address.
  *
  * The kernel looks for a source once for each length. A set of intervals would need one look, but the kernel takes elements out of it in
  * quadratic time: 15,000 of one Service take 6 s, or minutes in another order (kernel 6.18, nft_pipapo_remove).
  */
 export function packSource(range: PackedKey): PackedKey | null {
   const half = range.length / 2;
-  for (let index = 0; index < half; index++) {
-    const [first, last] = [range.charCodeAt(index), range.charCodeAt(half + index)];
-    if (first === last) continue;
-    const bit = ((first ^ last) + 1) >> 1;
-    return range.slice(0, index) + String.fromCharCode(first | bit) + range.slice(index + 1, half);
-  }
-  return null;
+  let length = 0;
+  for (let index = 0; length === 8 * index && index < half; index++)
+    length += Math.clz32(range.charCodeAt(index) ^ range.charCodeAt(half + index)) - 24;
+  return length === 8 * half ? null : range.slice(0, half) + packPort(length);
 }
 
 /** The inverse of {@link packSource}; null when the key is of no prefix. */
 export function unpackSource(key: PackedKey): PackedKey | null {
-  const index = key.search(/[^\0]\0*$/);
-  if (index === -1) return null;
-  const octet = key.charCodeAt(index);
-  const bit = octet & -octet;
-  const [first, last] = [octet ^ bit, octet | (bit - 1)].map((each) => String.fromCharCode(each));
-  const before = key.slice(0, index);
-  const rest = key.length - index - 1;
-  return `${before}${first}${'\0'.repeat(rest)}${before}${last}${'\xff'.repeat(rest)}`;
+  const first = key.slice(0, -4);
+  const length = (key.charCodeAt(first.length) << 8) | key.charCodeAt(first.length + 1);
+  const octets = Array.from(first, (octet) => octet.charCodeAt(0));
+  const host = (index: number): number => 0xff >> Math.min(8, Math.max(0, length - 8 * index));
+  const last = String.fromCharCode(...octets.map((octet, index) => octet | host(index)));
+  const isFirst = octets.every((octet, index) => (octet & host(index)) === 0);
+  return isFirst && packSource(first + last) === key ? first + last : null;
 }
 
 /** A number in host order, as packet marks and numgen results are. */
@@ -120,7 +116,11 @@ export function packEndpoint(packed: PackedKey): PackedKey {
 }
 
 function packService(protocol: number, port: number): PackedKey {
-  return String.fromCharCode(protocol, 0, 0, 0, port >> 8, port & 0xff, 0, 0);
+  return String.fromCharCode(protocol, 0, 0, 0) + packPort(port);
+}
+
+function packPort(port: number): PackedKey {
+  return String.fromCharCode(port >> 8, port & 0xff, 0, 0);
 }
 
 function packed(bytes: Uint8Array): PackedKey {

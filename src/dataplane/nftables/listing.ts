@@ -155,10 +155,10 @@ class ListingReader {
         this.readMembers(set, elements, (draft) => (draft.restricted = true));
         return;
       case SET.admitted:
-        this.readAdmitted(set, elements, unpackSource);
+        this.readAdmitted(set, elements, addressLength(this.family) + 4, unpackSource);
         return;
       case SET.admittedAddresses:
-        this.readAdmitted(set, elements, (address) => address + address);
+        this.readAdmitted(set, elements, addressLength(this.family), (address) => address + address);
         return;
       case SET.clusterAddresses:
         for (const key of keysOf(set, elements)) this.clusterAddresses.set(unpackAddress(key), true);
@@ -202,9 +202,9 @@ class ListingReader {
   private readAdmitted(
     set: NftSetListing,
     elements: NftElementsListing,
+    size: number,
     rangeOf: (source: PackedKey) => PackedKey | null,
   ): void {
-    const size = addressLength(this.family);
     const admitted = new Map<PackedKey, PackedKey[]>();
     for (const key of keysOf(set, elements)) {
       const range = rangeOf(key.slice(0, size));

@@ -21,8 +21,10 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     map(SET.frontends, frontend, 'verdict'),
     map(SET.nodePortFrontends, nodePort, 'verdict'),
     ...[false, true].flatMap((local) => [
-      map(endpointsMap(null, local), ['mark', ...nodePort], endpoint),
-      ...Array.from({ length: SHARDS }, (_, shard) => map(endpointsMap(shard, local), ['mark', ...frontend], endpoint)),
+      map(endpointsMap(null, local), ['integer', ...nodePort], endpoint),
+      ...Array.from({ length: SHARDS }, (_, shard) =>
+        map(endpointsMap(shard, local), ['integer', ...frontend], endpoint),
+      ),
     ]),
     set(SET.rejected, frontend),
     set(SET.rejectedNodePorts, nodePort),
@@ -39,7 +41,7 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     { ...set(SET.resetting, [ip, 'inet_service', ...frontend]), flags: ['timeout'], timeout: RESETTING_SECONDS },
     { ...set(SET.wereReset, [ip, 'inet_service', ...frontend]), ...WRITTEN, timeout: RESETTING_SECONDS },
     set(SET.restricted, frontend),
-    set(SET.admitted, [ip, ...frontend]),
+    set(SET.admitted, [ip, 'inet_service', ...frontend]),
     set(SET.admittedAddresses, [ip, ...frontend]),
     set(SET.clusterAddresses, [ip]),
     set(SET.hairpin, [ip, ip]),

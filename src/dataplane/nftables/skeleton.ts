@@ -139,26 +139,26 @@ function checkNodePorts(node: NodePlan, family: NftFamily, end: End): readonly R
 /**
  * Looks for a source as a single address, then in a prefix of each length, see {@link packSource}: first of the lengths that most
  * ranges have, whole bytes and half ones. One of length 0 restricts nobody.
+ *
+ * nft lists no constants in a key that is looked up, so the length is a port that is masked with nothing and combined with it.
+ * The same of an address, for a key of 40 bytes instead of 44, nft does not load from its own listing in IPv6.
  */
 function admitSources(of: Family): readonly Rule[] {
   const family = NFT_FAMILY[of];
-  const admit = (source: Expression, set: string): Rule => [
-    match(concat(source, address(family, 'daddr'), meta('l4proto'), dport), `@${set}`),
-    { return: null },
-  ];
+  const frontend = [address(family, 'daddr'), meta('l4proto'), dport];
   const saddr = address(family, 'saddr');
   const size = addressLength(of);
   const odd = (length: number): number => Number(length % 8 > 0) + Number(length % 4 > 0);
   const lengths = Array.from({ length: 8 * size - 1 }, (_, index) => 8 * size - 1 - index);
   const prefixes = lengths
     .sort((one, other) => odd(one) - odd(other))
-    .map((length) => {
-      const [mask, bit] = [new Uint8Array(size).fill(0xff, 0, length >> 3), new Uint8Array(size)];
+    .map((length): Rule => {
+      const mask = new Uint8Array(size).fill(0xff, 0, length >> 3);
       mask[length >> 3] = 0xff00 >> (length & 7);
-      bit[length >> 3] = 0x80 >> (length & 7);
-      return admit({ '^': [{ '&': [saddr, addressFromBytes(mask)] }, addressFromBytes(bit)] }, SET.admitted);
+      const source = [{ '&': [saddr, addressFromBytes(mask)] }, { '|': [{ '&': [dport, 0] }, length] }] as const;
+      return [match(concat(...source, ...frontend), `@${SET.admitted}`), { return: null }];
     });
-  return [admit(saddr, SET.admittedAddresses), ...prefixes];
+  return [[match(concat(saddr, ...frontend), `@${SET.admittedAddresses}`), { return: null }], ...prefixes];
 }
 
 /** A set of frontends whose packets get no further. */

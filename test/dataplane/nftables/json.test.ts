@@ -89,7 +89,7 @@ t.test('a rendered table has every element in full', (t) => {
   for (const part of [
     '[{"elem":{"val":{"concat":["10.96.0.10","tcp",80]},"comment":"ClusterIP default/web"}},{"goto":{"target":"pick-1-shard-',
     '[{"concat":[0,"10.96.0.10","tcp",80]},{"concat":["10.0.1.1",8080]}]',
-    '{"concat":["203.0.113.128","1.2.3.4","tcp",80]}',
+    '{"concat":["203.0.113.0",24,"1.2.3.4","tcp",80]}',
     '"elem":["10.96.0.10"]',
     '{"concat":["10.0.1.1","10.0.1.1"]}',
   ]) {

@@ -30,11 +30,12 @@ t.test('element keys are packed as in the kernel: network order, components padd
 });
 
 t.test('prefixes of sources have one key each, by which they are read back', (t) => {
-  t.equal(hex(packSource(packRange(prefix('203.0.113.0/24'))) ?? ''), 'cb007180');
-  t.equal(hex(packSource(packRange(prefix('10.0.0.0/9'))) ?? ''), '0a400000');
-  t.equal(packSource(packRange(prefix('10.0.0.1/32'))), null, 'a single address has no bit to spare');
+  t.equal(hex(packSource(packRange(prefix('203.0.113.0/24'))) ?? ''), 'cb007100' + '00180000');
+  t.equal(hex(packSource(packRange(prefix('10.0.0.0/9'))) ?? ''), '0a000000' + '00090000');
+  t.equal(packSource(packRange(prefix('10.0.0.1/32'))), null, 'a single address');
   t.equal(packSource(packRange(prefix('fd00::1/128'))), null);
-  t.equal(unpackSource('\0\0\0\0'), null);
+  for (const unknown of ['0a000001 00180000', '0a000000 00200000', '0a000000 00210000', '0a000000 00180001'])
+    t.equal(unpackSource(bytes(unknown)), null, unknown);
   for (const [address, bits] of [
     ['0.0.0.0', 32],
     ['255.255.255.255', 32],
@@ -72,15 +73,15 @@ t.test('frontends parse back from element keys', (t) => {
   t.end();
 });
 
-t.test('element keys of endpoints name their frontend, node ports an address of zeros', (t) => {
+t.test('element keys of endpoints name their frontend, with its address combined with theirs', (t) => {
   const local = bytes('0a000101 1f90');
   t.equal(
     hex(packLocal('IPv4', local, '10.96.0.10:80/TCP')),
-    '0a000101' + '1f900000' + '0a60000a' + '06000000' + '00500000',
+    '0a000101' + '1f900000' + '0060010b' + '06000000' + '00500000',
   );
   t.equal(
     hex(packLocal('IPv4', local, 'nodeport:30080/UDP')),
-    '0a000101' + '1f900000' + '00000000' + '11000000' + '75800000',
+    '0a000101' + '1f900000' + '0a000101' + '11000000' + '75800000',
   );
   const local6 = bytes('fd000000000000000000000000000001 0050');
   for (const key of ['10.96.0.10:80/TCP', 'nodeport:30080/UDP'])

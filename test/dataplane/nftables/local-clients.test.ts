@@ -113,6 +113,11 @@ t.test('maps of local endpoints are adopted and repaired', async (t) => {
   const held = (rig: Rig): readonly string[] =>
     [...(rig.kernel.table('ip')?.sets.get(set)?.elements.keys() ?? [])].sort();
   const [nodePort, clusterIP] = ['00000000 06000000 75800000', '0a60000a 06000000 00500000'];
+  const local = (endpoint: string, key: string): string => {
+    const [address = '', ...rest] = key.split(' ');
+    const combined = (Number.parseInt(endpoint.slice(0, 8), 16) ^ Number.parseInt(address, 16)).toString(16);
+    return [endpoint, combined.padStart(8, '0'), ...rest].join(' ');
+  };
   for (const [key, policies] of [
     [nodePort, { externalTrafficPolicy: 'Local' }],
     [clusterIP, { internalTrafficPolicy: 'Local' }],
@@ -132,11 +137,11 @@ t.test('maps of local endpoints are adopted and repaired', async (t) => {
     rig.restart();
     t.same(await rig.during(() => rig.sync()), [], 'a start changes nothing');
     for (const [verb, text] of [
-      ['delete', `0a000101 1f900000 ${key}`],
-      ['add', `0a000163 1f900000 ${key}`],
-      ['add', '0a000101 1f900000 0a600063 06000000 00500000'],
-      ['add', '0a000101 1f900000 0a60000a 01000000 00500000'],
-      ['add', '0a000101 1f900001 0a60000a 06000000 00500000'],
+      ['delete', local('0a000101 1f900000', key)],
+      ['add', local('0a000163 1f900000', key)],
+      ['add', local('0a000101 1f900000', '0a600063 06000000 00500000')],
+      ['add', local('0a000101 1f900000', '0a60000a 01000000 00500000')],
+      ['add', local('0a000101 1f900001', '0a60000a 06000000 00500000')],
     ] as const) {
       await change(rig.kernel, element(verb, set, text));
       t.not((await rig.difference()).length, 0, `${verb} ${text}: it is to be seen`);

@@ -48,7 +48,10 @@ export function affinityChains(family: NftFamily): readonly Chain[] {
     chain(CHAIN.findLocalClients, [[vmap(frontend, SET.localSticky)]]),
     chain(CHAIN.findClientsOfNodePorts, [noteAsked, [vmap(nodePort, SET.stickyNodePorts)]]),
     chain(CHAIN.findLocalClientsOfNodePorts, [noteAsked, [vmap(nodePort, SET.localStickyNodePorts)]]),
-    chain(CHAIN.noRoomForClient, [[countBy(SET.unremembered, asked)]]),
+    chain(
+      CHAIN.noRoomForClient,
+      PROTOCOLS.map((protocol) => [match(meta('l4proto'), protocol), countBy(SET.unremembered, asked)]),
+    ),
     chain(
       CHAIN.rememberClients,
       PROTOCOLS.flatMap((protocol): readonly Rule[] => [
