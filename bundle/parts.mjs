@@ -16,11 +16,18 @@ const YAML = 'node_modules/js-yaml/dist/js-yaml.mjs';
  */
 const PARTS = {
   yaml: { entries: [YAML], uses: [] },
-  // Modules that all modes share, and that no process needs without a mode.
+  // Modules that all modes share, and that no process needs without a mode. What removes other modes' rules is read once its own are there.
   reconciler: {
-    entries: ['differences', 'generation', 'ledger', 'limitations', 'offending', 'reconciler', 'table-view'].map(
-      (name) => `src/dataplane/${name}.ts`,
-    ),
+    entries: [
+      'differences',
+      'generation',
+      'ledger',
+      'limitations',
+      'offending',
+      'reconciler',
+      'removal/remove',
+      'table-view',
+    ].map((name) => `src/dataplane/${name}.ts`),
     uses: [],
   },
   xtables: { entries: modulesIn('src/dataplane/xtables'), uses: ['reconciler'] },

@@ -10,7 +10,6 @@ import { lookUpNode } from '../control/node-lookup.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { everythingOn, modeDefinition, restorableSysctls } from '../dataplane/modes.js';
 import { NO_FOOTPRINT } from '../dataplane/removal/footprint.js';
-import { removeLeftovers } from '../dataplane/removal/remove.js';
 import type { Host, ConntrackSettings, KernelValue } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
@@ -148,6 +147,7 @@ export async function cleanup(config: Config, machine: Machine, log: Log): Promi
     const running = `nothing is removed while a proxy runs here: stop ${sole.other}`;
     return { text: '', errors: [running], warnings: [] };
   }
+  const { removeLeftovers } = await import('../dataplane/removal/remove.js');
   const { problems, kept, freesSysctls } = await removeLeftovers(addon, FAMILIES, everythingOn(host.platform), null);
   const ofSysctls = freesSysctls ? await restoreSysctls(config, host) : [];
   const ofMode = modeDefinition(config.mode).footprint === NO_FOOTPRINT ? await removeOwn(config, machine, log) : [];

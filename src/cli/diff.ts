@@ -4,7 +4,6 @@ import type { OutputForm } from '../config/load.js';
 import { prepareMode, type Machine } from '../control/mode.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { readOnce } from '../control/sources.js';
-import { removeLeftovers } from '../dataplane/removal/remove.js';
 import { footprintsOn } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
@@ -47,6 +46,7 @@ export async function differences(
     await mode.dataplane(family).apply(table, table.takeChange(), { full: true });
   }
   const values = await kernelDifferences(config, host);
+  const { removeLeftovers } = await import('../dataplane/removal/remove.js');
   const leftovers = await removeLeftovers(addon, mode.families, footprintsOn(host.platform), mode.own);
   const remains = leftovers.removed.map((what) => `leftover ${what}`);
   const found = [...values, ...changes, ...remains];

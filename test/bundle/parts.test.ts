@@ -161,7 +161,7 @@ t.test('each source module is in exactly one bundle', (t) => {
   }
   for (const [source, name] of [
     ['src/plan/planner.ts', 'pointsman'],
-    ['src/dataplane/removal/remove.ts', 'pointsman'],
+    ['src/dataplane/removal/remove.ts', 'reconciler'],
     ['src/dataplane/nftables/driver.ts', 'nftables'],
     ['src/dataplane/nftables/listing.ts', 'nftables-table'],
     ['src/dataplane/iptables/driver.ts', 'iptables'],
