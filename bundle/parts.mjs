@@ -51,6 +51,9 @@ const PARTS = {
     ),
     uses: ['manifests', 'selftest-scene'],
   },
+  'access-metrics': { entries: ['src/observe/access-metrics.ts'], uses: [] },
+  // Mode nftables with node ports on loopback.
+  'node-port-listeners': { entries: ['src/serve/node-port-listeners.ts'], uses: [] },
   attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
   // Few clusters are reached so.
   socks5: { entries: ['src/sources/kubernetes/connect/socks5.ts'], uses: [] },
@@ -62,6 +65,9 @@ const PARTS = {
     entries: [
       'src/serve/debug-answers.ts',
       'src/serve/status-answer.ts',
+      'src/serve/flagz.ts',
+      'src/serve/statusz.ts',
+      'src/serve/structured-page.ts',
       'src/serve/observed-node.ts',
       'src/serve/plan-stream.ts',
       'src/serve/selftest-service.ts',

@@ -34,6 +34,12 @@ import { MOST_PAIRS } from '../src/plan/planner.js';
 import { MOST_CLIENT_ROOMS } from '../src/plan/service-plan.js';
 import { ALL_CLIENTS_BURST_MS, ALL_CLIENTS_MS, CLIENT_BURST_MS, CLIENT_MS } from '../src/serve/client-shares.js';
 import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.js';
+import {
+  MAX_CONNECTIONS as LOOPBACK_CONNECTIONS,
+  MAX_LISTENERS,
+  MAX_SERVICE_CONNECTIONS,
+  MAX_SERVICE_LISTENERS,
+} from '../src/serve/node-port-listeners.js';
 import { MAX_CONNECTIONS as HEALTH_CHECK_CONNECTIONS } from '../src/serve/service-health.js';
 import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socket.js';
 import { MAX_FRAME_BYTES } from '../src/sources/kubernetes/codec/frames.js';
@@ -129,6 +135,8 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'the answer of a manifest URL': [MAX_MANIFEST_BYTES / MIB],
     'connections to a health or metrics address': [LISTENER_CONNECTIONS],
     'connections to health check node ports': [HEALTH_CHECK_CONNECTIONS],
+    'listeners for node ports on loopback': [MAX_LISTENERS, MAX_SERVICE_LISTENERS],
+    'connections to node ports on loopback': [LOOPBACK_CONNECTIONS, MAX_SERVICE_CONNECTIONS],
     'connections to the status socket': [STATUS_CONNECTIONS],
     'time of the main thread for one client of the listeners': [CLIENT_MS, CLIENT_BURST_MS],
     'time of the main thread for all clients of other machines': [ALL_CLIENTS_MS, ALL_CLIENTS_BURST_MS],

@@ -19,7 +19,7 @@ import { StartProgress } from '../control/start-progress.js';
 import { SyncCycle } from '../control/sync-cycle.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
-import { modeDefinition } from '../dataplane/modes.js';
+import { listenerMetrics, modeDefinition } from '../dataplane/modes.js';
 import type { PeerAddon } from '../native/contract.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../record/health.js';
@@ -29,6 +29,7 @@ import { CycleObservers } from '../observe/cycle-observer.js';
 import { ProxyMetrics } from '../observe/metrics.js';
 import { SyncLog } from '../observe/sync-log.js';
 import type { ProcessTracing } from '../observe/tracing.js';
+import { LazyNodePortListeners } from '../serve/loopback-connections.js';
 import { Listeners } from '../serve/listeners.js';
 import { ClientShares } from '../serve/client-shares.js';
 import { ServiceHealth } from '../serve/service-health.js';
@@ -88,6 +89,7 @@ export class NodeProxy {
   private readonly listeners: Listeners;
   private readonly shares: ClientShares;
   private readonly serviceHealth: ServiceHealth;
+  private readonly loopback: LazyNodePortListeners;
   private readonly cycle: SyncCycle;
   private readonly loop: Loop;
   private readonly overflow: AffinityOverflow;
@@ -132,6 +134,13 @@ export class NodeProxy {
     this.listeners = this.makeListeners();
     this.shares = new ClientShares(systemClock, log);
     this.serviceHealth = this.makeServiceHealth();
+    this.loopback = new LazyNodePortListeners({
+      clock: systemClock,
+      log,
+      events,
+      metrics: this.metrics,
+      names: listenerMetrics(),
+    });
     this.cycle = this.makeCycle();
     this.loop = new Loop({
       run: (request) => this.cycle.run(request),
@@ -245,9 +254,10 @@ export class NodeProxy {
     if (this.ending) await events.flush(LAST_WORDS_MS);
     for (const part of [events, this.cycle, this.overflow, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
-    const { serviceHealth, listeners, statusSocket, changeObservers } = this;
+    const { serviceHealth, loopback, listeners, statusSocket, changeObservers } = this;
     await Promise.allSettled([
       serviceHealth.close(),
+      loopback.close(),
       listeners.close(),
       statusSocket?.close(),
       changeObservers.close(),
@@ -346,12 +356,13 @@ export class NodeProxy {
   }
 
   private makeCycle(): SyncCycle {
-    const { store, serviceHealth, progress, health, observers } = this;
+    const { store, serviceHealth, loopback, progress, health, observers } = this;
     const { loaded, machine, mode, log, events, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
       store,
       serviceHealth,
+      loopback,
       progress,
       localAddresses,
       health,

@@ -9,7 +9,7 @@ import { durationMilliseconds } from './duration.js';
 import type { EventRates } from './event-rates.js';
 import { NODE_PORT_WORDS, PRIMARY } from './checks.js';
 import { activeSection, LINUX_MODES, masqueradingSection, WINDOWS_MODES, type ProxyMode } from './effective.js';
-import { isGateEnabled } from './gates.js';
+import { isGateEnabled, LOCALHOST_GATE } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
 import type { LogFileConfig } from './audit.js';
@@ -73,7 +73,7 @@ export interface Config {
   readonly affinityIPv6Prefix: number;
   /** Whether connections to pods that are in no slice any more are reset; false in other modes than nftables. */
   readonly resetRemovedEndpoints: boolean;
-  /** Whether node ports answer on 127.0.0.0/8; never but in iptables mode. */
+  /** Whether node ports answer on loopback: in iptables mode by rules, in nftables mode by listeners; in other modes never. */
   readonly localhostNodePorts: boolean;
   /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
   readonly iptablesFlavor: IptablesFlavorChoice;
@@ -267,7 +267,7 @@ export function buildConfig(document: KubeProxyConfiguration, environment: Envir
     minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
     masqueradeAll: document[masqueradingSection(document)].masqueradeAll,
     masqueradeBit: document[masqueradingSection(document)].masqueradeBit,
-    localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
+    localhostNodePorts: answersOnLoopback(document),
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
     kernelspace: document.mode === 'kernelspace' ? kernelspace(document, kubeNetwork) : null,
     localDetection: document.mode === 'kernelspace' ? NO_DETECTION : localDetection(document),
@@ -329,6 +329,11 @@ function ipvs({ scheduler, excludeCIDRs, strictARP, ...timeouts }: IpvsSection):
     tcpFinTimeout: durationMilliseconds(timeouts.tcpFinTimeout),
     udpTimeout: durationMilliseconds(timeouts.udpTimeout),
   };
+}
+
+function answersOnLoopback({ mode, iptables, featureGates }: KubeProxyConfiguration): boolean {
+  if (mode === 'nftables') return isGateEnabled(LOCALHOST_GATE, featureGates);
+  return mode === 'iptables' && iptables.localhostNodePorts;
 }
 
 /** Behaviour WK-01. */

@@ -57,12 +57,16 @@ const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
   ['AllBeta', 'beta'],
 ]);
 
+/** In mode nftables, node ports answer on loopback. */
+export const LOCALHOST_GATE = 'KubeProxyNFTablesLocalhostNodePorts';
+
 /** Those that we act upon; the others are as they are by default, whatever is set. */
 const ACTING = [
   'AllowServiceExternalIPs',
   'ComponentFlagz',
   'ComponentStatusz',
   'KubeProxyIPVS',
+  LOCALHOST_GATE,
   'LoggingAlphaOptions',
   'LoggingBetaOptions',
 ] as const;

@@ -3,7 +3,7 @@ import { KIND, KUBE_PROXY, type KubeProxyConfiguration, type Logging } from './d
 import { durationMilliseconds, type GoDuration } from './duration.js';
 import { applyPlatformDefaults, LINUX_MODES, masqueradingSection, WINDOWS_MODES } from './effective.js';
 import { clip, joinProblems } from './errors.js';
-import { ineffectiveGates, unknownGates } from './gates.js';
+import { ineffectiveGates, isGateEnabled, LOCALHOST_GATE, unknownGates } from './gates.js';
 import { inactive, remarked } from './tables/settings.js';
 import type { Report } from './tables/report.js';
 import { isZeroQuantity } from './validate.js';
@@ -37,6 +37,7 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
       'showHiddenMetricsForVersion',
       'has no effect, no metric was hidden since then',
     ),
+    ...describeLoopback(document),
     ...unusedStreamOptions(logging),
     ...otherModes(document, defaults),
     ...only(
@@ -137,6 +138,16 @@ function describeDetection(document: KubeProxyConfiguration): readonly Remark[] 
       'is not set, so every source counts as a pod, and traffic of other clients to cluster IPs is not masqueraded',
     ),
   ];
+}
+
+/** A prefix names loopback, and does not only have it among other addresses. */
+function describeLoopback({ mode, featureGates, nodePortAddresses }: KubeProxyConfiguration): readonly Remark[] {
+  const isNamed = (nodePortAddresses ?? []).some((entry) => /^(?:localhost$|127\.|::1\/)/.test(entry));
+  return only(
+    isNamed && mode === 'nftables' && !isGateEnabled(LOCALHOST_GATE, featureGates),
+    'nodePortAddresses',
+    `node ports answer on loopback in mode nftables only with feature gate ${LOCALHOST_GATE}`,
+  );
 }
 
 /** A stream's options act in their own format, and a buffer only on a stream of its own. */

@@ -8,6 +8,7 @@ import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
 import type { CycleObserver } from '../observe/cycle-observer.js';
+import type { LoopbackConnections } from './loopback.js';
 import { Departures, type ResetSettings } from '../plan/departures.js';
 import { MOST_DEPARTURES, NAMESPACE_DEPARTURES, type Departure, type Overflow } from '../plan/known-departures.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
@@ -43,6 +44,7 @@ interface EndingConnectionsParts {
   readonly settings: () => ResetSettings;
   /** Null: the platform has no conntrack. */
   readonly kernel: EndingFlowsKernel | null;
+  readonly loopback: Pick<LoopbackConnections, 'endpoints' | 'reset'>;
   readonly localAddresses: () => readonly IPAddress[];
   /** How many clients may be asked in a second. */
   readonly challenges: TokenBucket;
@@ -189,7 +191,11 @@ export class EndingConnections {
       };
       const flows = await endingFlows(listing, view, clock);
       const isComplete = !all || departures.derive(flows, startedAt);
-      const confirmed = departures.confirm(flows, new Set(own), Math.max(startedAt, clock.now()));
+      const { loopback } = this.parts;
+      const connected = [...flows, ...loopback.endpoints(table.family)];
+      const confirmed = departures.confirm(connected, new Set(own), Math.max(startedAt, clock.now()));
+      const connections = loopback.reset(table.family, confirmed);
+      this.reset = { ...this.reset, connections: this.reset.connections + connections };
       const ending = flows.filter(({ service, address }) => confirmed.get(service)?.has(address) === true);
       const free = ending.filter(({ frontend }) => !held.has(frontend));
       await this.end(kernel, resets, family, listing, free);

@@ -25,6 +25,7 @@ import type { QuarantineReports } from './quarantine-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { FamilyProgress } from '../record/progress.js';
 import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
+import type { LoopbackConnections } from './loopback.js';
 import { StaleFlows } from './stale-flows.js';
 import type { TakeoverPass } from './takeover.js';
 
@@ -55,6 +56,7 @@ interface FamilySyncParts {
   readonly challenges: TokenBucket;
   readonly progress: FamilyProgress;
   readonly serviceHealth: HealthChecks;
+  readonly loopback: LoopbackConnections;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
   readonly observers: CycleObservers;
@@ -140,6 +142,7 @@ export class FamilySync {
     const change = table.takeChange();
     progress.sending(change.frontends);
     this.flows.changed(change);
+    this.parts.loopback.sync(table, change);
     const startedAt = clock.now();
     const end = (full: boolean, result: SyncResult, counts: boolean): void => {
       observers.syncEnded({ family, full, seconds: (clock.now() - startedAt) / 1000, result, counts });

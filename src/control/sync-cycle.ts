@@ -17,6 +17,7 @@ import { CHALLENGES, type EndingFlowsKernel } from './ending-connections.js';
 import { FamilySync, type HealthChecks } from './family-sync.js';
 import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
+import type { LoopbackConnections } from './loopback.js';
 import type { NodeSettings } from './node-checks.js';
 import { Planning, type PlanningParts } from './planning.js';
 import { OwnNode } from './own-node.js';
@@ -53,6 +54,7 @@ interface SyncCycleParts {
   /** Null: the same. */
   readonly endingFlows: EndingFlowsKernel | null;
   readonly serviceHealth: HealthChecks;
+  readonly loopback: LoopbackConnections;
   readonly localAddresses: () => readonly IPAddress[];
   readonly progress: Progress;
   readonly health: HealthState;

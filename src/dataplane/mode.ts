@@ -49,6 +49,11 @@ export interface ModeMetric {
   readonly help: string;
 }
 
+export interface ListenerMetricNames {
+  readonly open: ModeMetric;
+  readonly failures: ModeMetric;
+}
+
 /** Under which names a mode's metrics are known; null: kube-proxy has none in this mode. */
 export interface ModeMetrics {
   /** Whether syncs that compared everything and the others have separate durations (behaviour ME-02, ME-03). */
@@ -62,6 +67,8 @@ export interface ModeMetrics {
   readonly rules: { readonly held: ModeMetric; readonly written: ModeMetric } | null;
   /** The answers of {@link OpenMode.modeCounts}, by name. */
   readonly counted: readonly (ModeMetric & { readonly labels?: readonly string[] })[];
+  /** Listeners for node ports on loopback, and failed attempts to open one. Absent: the mode has none. */
+  readonly listeners?: ListenerMetricNames;
 }
 
 /** Why another mode is the better choice, logged once it is in force. */

@@ -6,7 +6,7 @@ import { NO_FOOTPRINT, type Footprint } from './removal/footprint.js';
 import { IPTABLES } from './iptables/mode.js';
 import { IPVS } from './ipvs/mode.js';
 import { KERNELSPACE } from './kernelspace/mode.js';
-import type { ModeDefinition } from './mode.js';
+import type { ListenerMetricNames, ModeDefinition } from './mode.js';
 import { NFTABLES } from './nftables/mode.js';
 
 /** Every mode that this program has. */
@@ -19,6 +19,11 @@ const MODES: { readonly [Name in ProxyMode]: ModeDefinition<Name> } = {
 
 export function modeDefinition(name: ProxyMode): ModeDefinition {
   return MODES[name];
+}
+
+/** Those of the mode that has listeners for node ports on loopback, whichever mode is in force. */
+export function listenerMetrics(): ListenerMetricNames | undefined {
+  return Object.values(MODES).find(({ metrics }: ModeDefinition) => metrics.listeners !== undefined)?.metrics.listeners;
 }
 
 /** The leftovers of proxies in any mode of a platform, as far as others can remove them. */

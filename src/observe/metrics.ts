@@ -25,7 +25,6 @@ import type {
   ResetConnections,
 } from './cycle-observer.js';
 import { CertificateMetrics } from './certificate-metrics.js';
-import { AccessMetrics } from './access-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { SpanMetrics } from './span-metrics.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
@@ -129,6 +128,13 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
   /** From now on these are in force. */
   setFeatures(features: readonly GateState[]): void {
     for (const { name, stage, enabled } of features) this.component.features.set({ name, stage }, enabled ? 1 : 0);
+  }
+
+  /** Adds metrics of a part that few processes have. */
+  register<T>(make: (registry: Registry) => T): T {
+    const made = make(this.registry);
+    this.countMetrics();
+    return made;
   }
 
   /** Those under a promise of stability, which our own are not. */
@@ -261,11 +267,6 @@ export class ProxyMetrics implements RequestObserver, CycleObserver {
 
   healthAnswered(path: HealthPath, status: number): void {
     (path === '/healthz' ? this.proxy.healthz : this.proxy.livez).inc({ code: String(status) });
-  }
-
-  /** Of what stands in front of the pages; without one there are none. */
-  accessControl(): AccessMetrics {
-    return new AccessMetrics(this.registry);
   }
 
   /** Where traces are sent; otherwise there are none. */

@@ -406,7 +406,9 @@ function aboutUnserved(
   const nodePort = table.frontend(frontendKey(null, port, protocol));
   const refusal = nodePortRefusal(table.node, destination, localAddresses);
   if (nodePort !== undefined && refusal !== null)
-    notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
+    notes.push(
+      `${port}/${protocol} is a node port of ${nodePort.servicePort}; ${table.node.nodePortListener === destination ? 'only TCP ones answer on loopback' : REFUSALS[refusal]}`,
+    );
   const { ranges } = nodeFacts(settings, snapshot.node(settings.nodeName), snapshot.serviceCIDRs());
   for (const { namespace, name, clusterIPs, loadBalancerIngress, externalIPs } of snapshot.services()) {
     if (loadBalancerIngress.some(({ address, ipMode }) => address === destination && ipMode === 'Proxy'))

@@ -3,6 +3,9 @@ import {
   hostPrefix,
   isLoopback,
   isPrefix,
+  parseAddress,
+  prefixAddress,
+  prefixContains,
   prefixLength,
   touchesLoopback,
   type Family,
@@ -38,6 +41,7 @@ export function planNode(
     nodePortAddresses: prefixes === null ? own : own.filter((address) => anyContains(prefixes, address)),
     ownAddresses: settings.traits.guardsServiceAddresses ? own : null,
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
+    nodePortListener: nodePortListener(family, settings),
     clientPrefix: family === 'IPv4' ? IPV4_BITS : settings.affinityIPv6Prefix,
     sharesClusterIPs: settings.externalIPsInClusterRanges === true,
     serviceCIDRs: [...cidrs].sort(),
@@ -81,6 +85,20 @@ export function opensLoopback({
   if (!traits.servesLocalhost) return false;
   const own = nodePortAddresses.filter(isPrefix).filter((prefix) => familyOf(prefix) === 'IPv4');
   return own.length === 0 ? !nodePortAddresses.includes('primary') : own.some(touchesLoopback);
+}
+
+/**
+ * Where this process accepts connections to node ports on loopback, in a mode without rules for them (behaviour SV-36). A
+ * prefix has to name loopback: one that has it among other addresses does not count.
+ */
+function nodePortListener(
+  family: Family,
+  { traits, nodePortAddresses }: Pick<PlanSettings, 'traits' | 'nodePortAddresses'>,
+): IPAddress | null {
+  const address = parseAddress(family === 'IPv4' ? '127.0.0.1' : '::1');
+  const names = (prefix: IPPrefix): boolean =>
+    isLoopback(prefixAddress(prefix)) && address !== null && prefixContains(prefix, address);
+  return traits.listensOnLocalhost === true && nodePortAddresses.filter(isPrefix).some(names) ? address : null;
 }
 
 /** The node's addresses in the cluster. Sorted. */

@@ -80,7 +80,8 @@ export function tracePacket(
     return { verdict, frontend: null, local: false, masquerade: null, delivered: [] };
   }
   const from = seenAs(table.node, packet.from, frontend);
-  const local = from === 'other' && frontend.localEndpoints !== null;
+  const isAccepted = isAcceptedHere(table.node, packet);
+  const local = (from === 'other' || isAccepted) && frontend.localEndpoints !== null;
   const list = (local ? frontend.localEndpoints : null) ?? frontend.endpoints;
   const { sourceRanges, whenEmpty } = frontend;
   const ending = (verdict: Verdict): Trace => ({ verdict, frontend, local, masquerade: null, delivered: [] });
@@ -89,7 +90,9 @@ export function tracePacket(
   if (list.count === 0 && traits.balancesOnly) return ending({ type: 'none' });
   if (list.count === 0)
     return ending(
-      whenEmpty === 'drop' ? { type: 'drop', because: 'policy' } : { type: 'reject', because: 'no-endpoints' },
+      whenEmpty === 'drop' && !isAccepted
+        ? { type: 'drop', because: 'policy' }
+        : { type: 'reject', because: 'no-endpoints' },
     );
   if (traits.balancesOnly) {
     const endpoints = list.toStrings();
@@ -146,12 +149,19 @@ export function nodePortRefusal(
 /** A frontend of the address itself comes before a node port (NF-30). */
 function findFrontend(
   table: FamilyTable,
-  { destination, port, protocol }: TracedPacket,
+  packet: TracedPacket,
   localAddresses: readonly IPAddress[],
 ): FrontendPlan | undefined {
+  const { destination, port, protocol } = packet;
   const own = table.frontend(frontendKey(destination, port, protocol));
-  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses) !== null) return own;
+  const refusal = isAcceptedHere(table.node, packet) ? null : nodePortRefusal(table.node, destination, localAddresses);
+  if (own !== undefined || refusal !== null) return own;
   return table.frontend(frontendKey(null, port, protocol));
+}
+
+/** Whether this process accepts the connection and makes another one to an endpoint. */
+function isAcceptedHere({ nodePortListener = null }: NodePlan, { destination, protocol }: TracedPacket): boolean {
+  return protocol === 'TCP' && destination === nodePortListener;
 }
 
 function withoutFrontend(

@@ -145,6 +145,7 @@ export class Listeners {
       const since = unheardMs();
       return since === null ? null : now() - since;
     };
+    const { AccessMetrics } = await import('../observe/access-metrics.js');
     const opened = await this.parts.openAccessControl({
       config: secured,
       nodeName,
@@ -153,7 +154,7 @@ export class Listeners {
       connect,
       clock,
       log,
-      observer: metrics.accessControl(),
+      observer: metrics.register((registry) => new AccessMetrics(registry)),
       now,
       receivedAt,
     });

@@ -5,14 +5,13 @@ import { API_GROUP } from '../config/document.js';
 import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
-import { flagzPage } from './flagz.js';
 import { answerText, HttpEndpoint, route, type HttpEndpointOptions, type Page } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
 import { sharedAnswer } from './shared-answer.js';
-import { statuszPage, type StatusFacts } from './statusz.js';
-import { answerPage } from './structured-page.js';
+import type { StructuredPage } from './structured-page.js';
+import type { StatusFacts } from './statusz.js';
 
 export interface MetricsServerOptions extends HttpEndpointOptions, ConfiguredPages {
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
@@ -70,6 +69,13 @@ function toPage(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(302, { Location: 'ui/' }).end();
 }
 
+/** Loaded when it is asked for, which few do. */
+function structured(page: () => Promise<StructuredPage>): Page {
+  return async (request, response) => {
+    (await import('./structured-page.js')).answerPage(request, response, await page());
+  };
+}
+
 /** Whatever address is listened on: `0.0.0.0` has loopback in it, and a forwarded port of a pod arrives there. */
 function isOverLoopback({ socket }: IncomingMessage): boolean {
   return clientOf(socket.localAddress).isLoopback;
@@ -106,16 +112,17 @@ function pagesOf(options: MetricsServerOptions, health: ComponentHealth): Readon
   ]);
   const { flags, status } = options;
   if (flags !== null) {
-    const page = flagzPage(flags);
-    pages.set('/flagz', (request, response) => {
-      answerPage(request, response, page);
-    });
+    pages.set(
+      '/flagz',
+      structured(async () => (await import('./flagz.js')).flagzPage(flags)),
+    );
   }
   if (status !== null) {
-    const page = statuszPage(status, [...pages.keys(), '/statusz']);
-    pages.set('/statusz', (request, response) => {
-      answerPage(request, response, page);
-    });
+    const paths = [...pages.keys(), '/statusz'];
+    pages.set(
+      '/statusz',
+      structured(async () => (await import('./statusz.js')).statuszPage(status, paths)),
+    );
   }
   return pages;
 }

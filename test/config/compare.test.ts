@@ -44,12 +44,13 @@ t.test('differences between two configurations name their fields', (t) => {
     ['enableProfiling: true', ['profiling: false → true']],
     ['bindAddressHardFail: true', ['bindAddressHardFail: false → true']],
     ['featureGates: {ComponentFlagz: false}', ['flagz: true → false']],
+    ['featureGates: {AllAlpha: true}', ['localhostNodePorts: false → true']],
     ['showHiddenMetricsForVersion: "1.36"', []],
     ['iptables: {localhostNodePorts: false}', []],
     ['logging: {flushFrequency: 1s}', []],
-    ['featureGates: {AllAlpha: true, WatchListClient: false}', []],
+    ['featureGates: {ContextualLogging: false, WatchListClient: false}', []],
     ['', []],
-    ['iptables: {syncPeriod: 1m}\nipvs: {scheduler: sh}\nportRange: x\nfeatureGates: {AllAlpha: true}', []],
+    ['iptables: {syncPeriod: 1m}\nipvs: {scheduler: sh}\nportRange: x\nfeatureGates: {ContextualLogging: false}', []],
     ['oomScoreAdj: 0\nhostnameOverride: b', ['nodeName: "worker-1.example" → "b"', 'oomScoreAdj: -999 → 0']],
   ];
   for (const [body, expected] of rows) t.same(changes('mode: nftables\n', `mode: nftables\n${body}`), expected, body);

@@ -21,6 +21,16 @@ t.test('settings without effect in mode kernelspace are reported', (t) => {
   t.end();
 });
 
+t.test('a prefix that names loopback is reported in mode nftables without the feature gate', (t) => {
+  const warnings = (addresses: string, more = ''): readonly string[] =>
+    fromFile(`mode: nftables\nnodePortAddresses: [${addresses}]\n${more}`).warnings;
+  for (const named of ['primary, localhost', '127.0.0.0/8', '"::1/128"'])
+    t.match(warnings(named), [/nodePortAddresses: node ports answer on loopback in mode nftables only with/], named);
+  for (const other of ['primary', 'all', '10.0.0.0/8', '0.0.0.0/0']) t.same(warnings(other), [], other);
+  t.same(warnings('localhost', 'featureGates: {KubeProxyNFTablesLocalhostNodePorts: true}'), []);
+  t.end();
+});
+
 t.test('in mode ipvs, schedulers that refuse connections or use one endpoint are reported', (t) => {
   const warnings = (mode: string, scheduler: string): readonly string[] =>
     fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;

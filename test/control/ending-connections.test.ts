@@ -11,6 +11,7 @@ import type { Snapshot } from '../../src/state/snapshot.js';
 import { Store } from '../../src/state/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { FakeFlows } from '../support/fake-kernel/flows.js';
+import { NO_LOOPBACK } from '../support/no-loopback.js';
 import { planSettings } from '../support/plan-settings.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { address, prefix, service, slice } from '../support/rows.js';
@@ -89,6 +90,7 @@ class Scene {
           return this.flows.challenge(family, records);
         },
       },
+      loopback: NO_LOOPBACK,
       localAddresses: () => [],
       challenges: new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => this.clock.now()),
       observers: { connectionsReset: ({ connections }) => (this.counted += connections) },

@@ -17,6 +17,7 @@ import type { FrontendKey, TableChange } from '../../src/plan/types.js';
 import type { Row, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { NO_LOOPBACK } from '../support/no-loopback.js';
 import { planSettings } from '../support/plan-settings.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { service } from '../support/rows.js';
@@ -180,6 +181,7 @@ export function world(settings = planSettings(), observer: CycleObserver = {}): 
     },
     endingFlows: null,
     serviceHealth: { sync: () => Promise.resolve() },
+    loopback: NO_LOOPBACK,
     localAddresses: () => [],
     events: { record: (event) => events.push(event) },
     loop: { trigger: note('trigger'), triggerNow: note('now'), proceed: note('proceed') },

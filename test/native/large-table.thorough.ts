@@ -17,6 +17,7 @@ import type { FrontendKey } from '../../src/plan/types.js';
 import { Planner } from '../../src/plan/planner.js';
 import { Store } from '../../src/state/store.js';
 import { eventually } from '../support/lab/lab.js';
+import { NO_LOOPBACK } from '../support/no-loopback.js';
 import { planSettings } from '../support/plan-settings.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { prefix, service, slice } from '../support/rows.js';
@@ -164,6 +165,7 @@ t.test('one removed endpoint among 262,144 flows costs little', async (t) => {
     table: view,
     snapshot: store.snapshot,
     settings: () => settings,
+    loopback: NO_LOOPBACK,
     localAddresses: () => [],
     log,
     clock,

@@ -112,6 +112,23 @@ t.test('SV-32, SV-35: node ports answer on loopback if configured', (t) => {
   t.end();
 });
 
+t.test('SV-36: the process listens on loopback where a prefix names it and the mode has no rules for it', (t) => {
+  const listens = (family: Family, configured: readonly string[], listensOnLocalhost = true): unknown => {
+    const traits = { ...planSettings().traits, listensOnLocalhost };
+    return plan(family, { nodePortAddresses: nodePortAddresses(configured), traits }).nodePortListener;
+  };
+  t.equal(listens('IPv4', ['127.0.0.0/8']), '127.0.0.1');
+  t.equal(listens('IPv4', ['primary', '127.0.0.1/32']), '127.0.0.1');
+  t.equal(listens('IPv6', ['primary', '::1/128']), '::1');
+  t.equal(listens('IPv6', ['127.0.0.0/8']), null, 'the other family');
+  t.equal(listens('IPv4', ['0.0.0.0/0', '127.0.0.0/8']), '127.0.0.1');
+  for (const other of ['0.0.0.0/0', '126.0.0.0/7', '127.0.0.2/32', '10.0.0.0/8', 'primary'])
+    t.equal(listens('IPv4', [other]), null, other);
+  t.equal(listens('IPv4', []), null);
+  t.equal(listens('IPv4', ['127.0.0.0/8'], false), null, 'without the feature gate');
+  t.end();
+});
+
 t.test('ST-34: local detectors follow the configuration', (t) => {
   const detector = (family: Family, localDetection: PlanSettings['localDetection'], row?: NodeRow): unknown =>
     plan(family, { localDetection }, row).localDetector;

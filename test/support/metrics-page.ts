@@ -1,6 +1,6 @@
 import Registry from 'prom-client/lib/registry.js';
 import { LINUX_MODES, WINDOWS_MODES } from '../../src/config/effective.js';
-import { modeDefinition } from '../../src/dataplane/modes.js';
+import { listenerMetrics, modeDefinition } from '../../src/dataplane/modes.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { CertificateMetrics } from '../../src/observe/certificate-metrics.js';
 import { AccessMetrics } from '../../src/observe/access-metrics.js';
@@ -10,6 +10,7 @@ import {
   OwnInstruments,
   ProxyInstruments,
 } from '../../src/observe/instruments.js';
+import { ListenerMetrics } from '../../src/observe/listener-metrics.js';
 import { ProcessInstruments, RuntimeInstruments } from '../../src/observe/process-metrics.js';
 import { SpanMetrics } from '../../src/observe/span-metrics.js';
 
@@ -48,6 +49,7 @@ const SECTIONS: Readonly<Record<string, readonly Defined[]>> = {
       }),
     ]),
   ),
+  'Node ports on loopback': defined((registry) => new ListenerMetrics(registry, listenerMetrics()!)),
   'Any Kubernetes component': defined((registry) => new ComponentInstruments(registry)),
   'This program': defined((registry) => {
     const own = new OwnInstruments(registry);

@@ -18,6 +18,7 @@ import type { SourceWriter, StateChange } from '../../src/state/writer.js';
 import type { NativeAddon } from '../../src/native/contract.js';
 import { FakeClock } from './fake-clock.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
+import { NO_LOOPBACK } from './no-loopback.js';
 import { SeededRandom } from './random.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
@@ -155,6 +156,7 @@ export class ScenarioProcess {
       endingFlows: null,
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
+      loopback: NO_LOOPBACK,
       localAddresses: () => story.localAddresses,
       // The story says when a pass is due.
       loop: {

@@ -18,6 +18,8 @@ export interface FrontendElements {
   readonly comment: string | null;
   readonly rejected: boolean;
   readonly dropped: boolean;
+  /** A node port of UDP or SCTP. */
+  readonly datagramNodePort: boolean;
   readonly restricted: boolean;
   /** Packed source ranges, sorted. */
   readonly admitted: readonly PackedKey[];
@@ -39,6 +41,7 @@ export const NO_ELEMENTS: FrontendElements = {
   comment: null,
   rejected: false,
   dropped: false,
+  datagramNodePort: false,
   restricted: false,
   admitted: EMPTY,
   finds: null,
@@ -55,6 +58,7 @@ export function sameElements(one: FrontendElements, other: FrontendElements): bo
     one.comment === other.comment &&
     one.rejected === other.rejected &&
     one.dropped === other.dropped &&
+    one.datagramNodePort === other.datagramNodePort &&
     one.restricted === other.restricted &&
     sameList(one.admitted, other.admitted) &&
     one.finds === other.finds &&
@@ -100,6 +104,7 @@ export function renderFrontend(
     comment: comment(plan),
     rejected: reachable.count === 0 && plan.whenEmpty === 'reject',
     dropped: reachable.count === 0 && plan.whenEmpty === 'drop',
+    datagramNodePort: plan.address === null && plan.protocol !== 'TCP',
     restricted: plan.sourceRanges !== null,
     admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
     finds: seconds === null ? null : findChainOf(keyOf(false)),
@@ -175,6 +180,7 @@ export function diffFrontend(
   diffVerdict(batches, remembering, packed, current.remembers, next.remembers);
   diffMember(batches, nodePort ? SET.rejectedNodePorts : SET.rejected, packed, current.rejected, next.rejected);
   diffMember(batches, nodePort ? SET.droppedNodePorts : SET.dropped, packed, current.dropped, next.dropped);
+  diffMember(batches, SET.datagramNodePorts, packed, current.datagramNodePort, next.datagramNodePort);
   diffAdmitted(batches, packed, current, next);
   diffStickyLocals(batches, key, current, next);
   const shard = nodePort ? null : shardOf(packed);

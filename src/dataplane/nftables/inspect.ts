@@ -18,7 +18,7 @@ export function inspectedSets({ frontend }: PacketScope): readonly string[] {
   const shard = nodePort ? null : shardOf(packed);
   return [
     ...(nodePort
-      ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts]
+      ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts, SET.datagramNodePorts]
       : [SET.frontends, SET.rejected, SET.dropped, SET.restricted, SET.admitted, SET.admittedAddresses]),
     ...(nodePort
       ? [SET.stickyNodePorts, SET.localStickyNodePorts, SET.rememberingNodePorts]

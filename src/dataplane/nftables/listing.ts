@@ -99,6 +99,16 @@ function isAnonymous({ declaration }: NftSetListing): boolean {
   return / flags anonymous\b/.test(declaration);
 }
 
+/** Sets whose members have a property. */
+const MEMBERS = new Map<string, 'rejected' | 'dropped' | 'datagramNodePort' | 'restricted'>([
+  [SET.rejected, 'rejected'],
+  [SET.rejectedNodePorts, 'rejected'],
+  [SET.dropped, 'dropped'],
+  [SET.droppedNodePorts, 'dropped'],
+  [SET.datagramNodePorts, 'datagramNodePort'],
+  [SET.restricted, 'restricted'],
+]);
+
 type Draft = { -readonly [Field in keyof FrontendElements]: FrontendElements[Field] };
 
 class ListingReader {
@@ -120,6 +130,11 @@ class ListingReader {
   }
 
   readSet(set: NftSetListing, elements: NftElementsListing): void {
+    const member = MEMBERS.get(set.name);
+    if (member !== undefined) {
+      this.readMembers(set, elements, (draft) => (draft[member] = true));
+      return;
+    }
     switch (set.name) {
       case SET.frontends:
       case SET.nodePortFrontends:
@@ -142,17 +157,6 @@ class ListingReader {
         return;
       case SET.stickyLocals:
         this.readStickyLocals(set, elements);
-        return;
-      case SET.rejected:
-      case SET.rejectedNodePorts:
-        this.readMembers(set, elements, (draft) => (draft.rejected = true));
-        return;
-      case SET.dropped:
-      case SET.droppedNodePorts:
-        this.readMembers(set, elements, (draft) => (draft.dropped = true));
-        return;
-      case SET.restricted:
-        this.readMembers(set, elements, (draft) => (draft.restricted = true));
         return;
       case SET.admitted:
         this.readAdmitted(set, elements, addressLength(this.family) + 4, unpackSource);

@@ -30,6 +30,7 @@ export const CHAIN = {
   checkNodePorts: 'check-nodeports',
   checkClusterAddresses: 'check-cluster-addresses',
   refuse: 'refuse',
+  refuseOnLoopback: 'refuse-on-loopback',
   resetConnections: 'reset-connections',
   rememberClients: 'remember-clients',
   noRoomForClient: 'no-room-for-client',
@@ -47,6 +48,9 @@ export const SET = {
   /** Frontends without an endpoint to use. */
   rejected: 'rejected-frontends',
   rejectedNodePorts: 'rejected-nodeports',
+  /** Node ports of UDP and SCTP, which no listener on loopback serves; the protocols of packets to them there, counted. */
+  datagramNodePorts: 'datagram-nodeports',
+  rejectedOnLoopback: 'rejected-on-loopback',
   dropped: 'dropped-frontends',
   droppedNodePorts: 'dropped-nodeports',
   /** Verdict maps: frontend with session affinity → chain that finds its clients; the same for its local endpoints. */
@@ -140,7 +144,8 @@ export function isWrittenByPackets(set: string): boolean {
     set === SET.recentAttempts ||
     set === SET.resetting ||
     set === SET.wereReset ||
-    set === SET.unremembered
+    set === SET.unremembered ||
+    set === SET.rejectedOnLoopback
   );
 }
 

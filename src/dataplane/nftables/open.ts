@@ -6,6 +6,7 @@ import { nftablesDataplane } from './driver.js';
 import { Generation } from '../generation.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
+import { rejectedOnLoopback } from './refused-packets.js';
 import { renderTable } from './render.js';
 import { watchTables } from './watch.js';
 
@@ -25,7 +26,7 @@ export function open(
     own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
     remove: null,
     watch: watchTables(nftables),
-    modeCounts: () => Promise.resolve(null),
+    modeCounts: () => rejectedOnLoopback(nftables, families),
     attempts: async () => {
       const { attemptCounter } = await import('../attempts/counter.js');
       return attemptCounter(nftables, families, (transact) => generation.count(transact));

@@ -28,6 +28,8 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     ]),
     set(SET.rejected, frontend),
     set(SET.rejectedNodePorts, nodePort),
+    set(SET.datagramNodePorts, nodePort),
+    { ...set(SET.rejectedOnLoopback, ['inet_proto']), flags: ['dynamic'] },
     set(SET.dropped, frontend),
     set(SET.droppedNodePorts, nodePort),
     ...[SET.sticky, SET.localSticky, SET.remembering].map((name) => map(name, frontend, 'verdict')),

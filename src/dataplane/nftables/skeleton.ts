@@ -89,7 +89,10 @@ export function skeletonChains(node: NodePlan, counts: boolean, timeouts: RetryT
       [match(frontendKey(family), `@${SET.dropped}`), end(SET.dropped)],
       [match(frontendKey(family), `@${SET.rejected}`), end(SET.rejected)],
     ]),
-    regular(CHAIN.checkNodePorts, checkNodePorts(node, family, end)),
+    regular(CHAIN.checkNodePorts, [...refuseDatagrams(node, family), ...checkNodePorts(node, family, end)]),
+    ...(hasListener(node)
+      ? [regular(CHAIN.refuseOnLoopback, [[countBy(SET.rejectedOnLoopback, meta('l4proto'))], [goto(CHAIN.refuse)]])]
+      : []),
     regular(CHAIN.checkClusterAddresses, [
       [match(address(family, 'daddr'), `@${SET.clusterAddresses}`), goto(CHAIN.refuse)],
       ...node.serviceCIDRs.map((cidr) => [inPrefix(address(family, 'daddr'), cidr), drop]),
@@ -135,6 +138,22 @@ function checkNodePorts(node: NodePlan, family: NftFamily, end: End): readonly R
     [match(nodePortKey, `@${SET.rejectedNodePorts}`), ...guard, end(SET.rejectedNodePorts)],
   ]);
 }
+
+/** UDP and SCTP on loopback, which the listeners of this process do not serve. */
+function refuseDatagrams(node: NodePlan, family: NftFamily): readonly Rule[] {
+  if (!hasListener(node)) return [];
+  const toLoopback = match(address(family, 'daddr'), LOOPBACK[family]);
+  return [[toLoopback, match(nodePortKey, `@${SET.datagramNodePorts}`), goto(CHAIN.refuseOnLoopback)]];
+}
+
+function hasListener({ nodePortListener = null }: NodePlan): boolean {
+  return nodePortListener !== null;
+}
+
+const LOOPBACK: Readonly<Record<NftFamily, Expression>> = {
+  ip: { prefix: { addr: '127.0.0.0', len: 8 } },
+  ip6: '::1',
+};
 
 /**
  * Looks for a source as a single address, then in a prefix of each length, see {@link packSource}: first of the lengths that most
@@ -184,8 +203,7 @@ function countChains(family: NftFamily): readonly Chain[] {
  */
 function nodePortGuards(node: NodePlan, family: NftFamily): readonly (readonly Statement[])[] {
   const daddr = address(family, 'daddr');
-  const loopback = family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';
-  const local: readonly Statement[] = [match(fibType('daddr'), 'local'), differs(daddr, loopback)];
+  const local: readonly Statement[] = [match(fibType('daddr'), 'local'), differs(daddr, LOOPBACK[family])];
   return node.nodePortPrefixes?.map((prefix) => [inPrefix(daddr, prefix), ...local]) ?? [local];
 }
 

@@ -1,0 +1,355 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../base/clock.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import { errorCode, messageOf } from '../base/error-message.js';
+import { serviceSubject, type EventRecorder } from '../base/events.js';
+import type { Family, IPAddress } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { PackedAddress } from '../base/pack-address.js';
+import type { LoopbackConnections } from '../control/loopback.js';
+import type { ListenerMetricNames } from '../dataplane/mode.js';
+import { ListenerMetrics } from '../observe/listener-metrics.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import { anyContains } from '../plan/facts.js';
+import { isDatagramKey, isNodePortKey, serviceOf } from '../plan/frontend-key.js';
+import { endpointsFromLoopback, pickEndpoint } from '../plan/from-loopback.js';
+import type { ServiceEndpoint } from '../plan/known-departures.js';
+import type { FamilyTable, FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
+
+/** Listeners, and those of one Service; both families together. */
+export const MAX_LISTENERS = 1024;
+export const MAX_SERVICE_LISTENERS = 128;
+/** Connections, each with a socket on both sides, and those of one Service. */
+export const MAX_CONNECTIONS = 1024;
+export const MAX_SERVICE_CONNECTIONS = 512;
+/** As in kube-proxy; the attempt is not repeated. */
+const DIAL_MS = 5000;
+const LISTEN_RETRY_MS = 5000;
+/** Behind the address, in an endpoint's key. */
+const PORT_BYTES = 2;
+/** As Go's connections have it. */
+const KEEP_ALIVE_MS = 15_000;
+
+export interface NodePortListenersOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: EventRecorder;
+  readonly metrics: Pick<ProxyMetrics, 'register'>;
+  /** Of its metrics; undefined: there are none. */
+  readonly names: ListenerMetricNames | undefined;
+  /** For tests: at least 0, and less than 1. */
+  readonly random?: () => number;
+}
+
+/** A node port of one family. */
+interface Listener {
+  /** `namespace/name:port`. */
+  readonly servicePort: string;
+  readonly address: IPAddress;
+  readonly port: number;
+  readonly family: Family;
+  readonly service: ObjectKey;
+  plan: FrontendPlan;
+  /** Null: there is no endpoint, or it cannot be opened. */
+  server: Server | null;
+  /** The failure reported last; null when all is well. */
+  failure: string | null;
+  /** Session affinity: the last endpoint, and when it was used. */
+  pinned: { readonly endpoint: string; readonly at: number } | null;
+  readonly connections: Set<Connection>;
+}
+
+/** One client and its endpoint. */
+interface Connection {
+  readonly client: Socket;
+  readonly backend: Socket;
+  readonly endpoint: PackedAddress;
+}
+
+/** A Service's part of the bounds. */
+interface Share {
+  listeners: number;
+  connections: number;
+  /** Whether a connection was refused since there was room. */
+  isFull: boolean;
+}
+
+/**
+ * TCP connections to node ports on loopback, which rules cannot carry to endpoints: this process accepts them, and makes one to an endpoint for each. Which
+ * endpoints there are is the plan's decision. What is connected stays so while its endpoint goes on, and ends with the node port.
+ */
+export class NodePortListeners implements LoopbackConnections {
+  private readonly listeners: Readonly<Record<Family, Map<FrontendKey, Listener>>> = {
+    IPv4: new Map(),
+    IPv6: new Map(),
+  };
+  private readonly shares = new Map<ObjectKey, Share>();
+  private open = 0;
+  private connected = 0;
+  private cancelRetry: (() => void) | null = null;
+
+  private readonly metrics: ListenerMetrics | null;
+
+  constructor(private readonly options: NodePortListenersOptions) {
+    const { names } = options;
+    this.metrics =
+      names === undefined ? null : options.metrics.register((registry) => new ListenerMetrics(registry, names));
+  }
+
+  sync(
+    table: FamilyTable,
+    { frontends, node }: { readonly frontends: ReadonlySet<FrontendKey>; readonly node: boolean },
+  ): void {
+    const held = this.listeners[table.family];
+    const address = table.node.nodePortListener ?? null;
+    const keys = node ? new Set([...held.keys(), ...(address === null ? [] : allKeys(table))]) : frontends;
+    for (const key of keys) {
+      if (!isNodePortKey(key) || isDatagramKey(key)) continue;
+      const plan = table.frontend(key);
+      const isWanted = address !== null && plan !== undefined && admits(plan, address);
+      const listener = held.get(key);
+      if (listener !== undefined && (!isWanted || plan.servicePort !== listener.servicePort))
+        this.remove(key, listener);
+      if (isWanted) this.want(key, plan, address);
+    }
+  }
+
+  *endpoints(family: Family): IterableIterator<ServiceEndpoint> {
+    for (const { service, connections } of this.listeners[family].values())
+      for (const { endpoint } of connections) yield { service, address: endpoint };
+  }
+
+  reset(family: Family, gone: ReadonlyMap<ObjectKey, ReadonlySet<PackedAddress>>): number {
+    let count = 0;
+    for (const { service, connections } of this.listeners[family].values()) {
+      const addresses = gone.get(service);
+      for (const connection of addresses === undefined ? [] : [...connections]) {
+        if (addresses?.has(connection.endpoint) !== true) continue;
+        end(connection);
+        count++;
+      }
+    }
+    return count;
+  }
+
+  close(): void {
+    for (const held of Object.values(this.listeners)) for (const [key, listener] of held) this.remove(key, listener);
+    this.cancelRetry?.();
+  }
+
+  private want(key: FrontendKey, plan: FrontendPlan, address: IPAddress): void {
+    const { family, port, servicePort } = plan;
+    const held = this.listeners[family];
+    const listener = held.get(key) ?? {
+      family,
+      service: serviceOf(servicePort),
+      servicePort,
+      address,
+      port,
+      plan,
+      server: null,
+      failure: null,
+      pinned: null,
+      connections: new Set(),
+    };
+    held.set(key, listener);
+    if (plan.affinitySeconds !== listener.plan.affinitySeconds) listener.pinned = null;
+    listener.plan = plan;
+    // Nobody is let in who would be sent away: the kernel refuses the connection.
+    if (endpointsFromLoopback(plan).list.count > 0) this.listen(listener);
+    else {
+      listener.failure = null;
+      this.stopListening(listener);
+    }
+  }
+
+  private remove(key: FrontendKey, listener: Listener): void {
+    this.stopListening(listener);
+    this.listeners[listener.family].delete(key);
+    for (const connection of [...listener.connections]) end(connection);
+  }
+
+  private listen(listener: Listener): void {
+    if (listener.server !== null) return;
+    const { service, address, port } = listener;
+    const share = this.shareOf(service);
+    if (this.open >= MAX_LISTENERS || share.listeners >= MAX_SERVICE_LISTENERS) {
+      this.failed(listener, `too many listeners: ${MAX_SERVICE_LISTENERS} of a Service, ${MAX_LISTENERS} in all`);
+      return;
+    }
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true, keepAlive: true });
+    listener.server = server;
+    share.listeners++;
+    this.open++;
+    server.on('connection', (client) => {
+      client.on('error', () => undefined);
+      if (listener.server === server) this.accept(listener, client);
+      else client.resetAndDestroy();
+    });
+    server.on('error', (error) => {
+      if (listener.server !== server) return;
+      this.stopListening(listener);
+      this.failed(listener, errorCode(error) ?? messageOf(error));
+    });
+    server.listen({ host: address, port, ipv6Only: true }, () => {
+      if (listener.server !== server) {
+        server.close();
+        return;
+      }
+      if (listener.failure !== null)
+        this.options.log.info(0, 'node port on loopback answers again', {
+          servicePort: listener.servicePort,
+          address,
+          port,
+        });
+      listener.failure = null;
+      this.count(listener.family);
+    });
+  }
+
+  private stopListening(listener: Listener): void {
+    const { server, service } = listener;
+    if (server === null) return;
+    listener.server = null;
+    server.close();
+    this.open--;
+    this.shareOf(service).listeners--;
+    this.tidy(service);
+    this.count(listener.family);
+  }
+
+  private failed(listener: Listener, reason: string): void {
+    const isNew = listener.failure !== reason;
+    listener.failure = reason;
+    this.metrics?.failed(listener.family);
+    this.tidy(listener.service);
+    this.retryLater();
+    if (isNew) this.report(listener, reason);
+  }
+
+  private report({ servicePort, address, port }: Listener, reason: string): void {
+    const { log, events } = this.options;
+    log.warn('cannot listen for a node port on loopback, will be retried', { servicePort, address, port, reason });
+    events.record({
+      type: 'Warning',
+      reason: 'LocalhostNodePortFailed',
+      action: 'Listen',
+      regarding: serviceSubject(servicePort),
+      related: null,
+      note: `cannot listen on ${address} for node port ${port} of ${servicePort}: ${reason}`,
+    });
+  }
+
+  private retryLater(): void {
+    const { clock } = this.options;
+    this.cancelRetry ??= clock.callAt(clock.now() + LISTEN_RETRY_MS, () => {
+      this.cancelRetry = null;
+      for (const held of Object.values(this.listeners))
+        for (const listener of held.values()) if (listener.failure !== null) this.listen(listener);
+    });
+  }
+
+  private accept(listener: Listener, client: Socket): void {
+    const { service, plan } = listener;
+    const share = this.shareOf(service);
+    if (this.connected >= MAX_CONNECTIONS || share.connections >= MAX_SERVICE_CONNECTIONS) {
+      client.resetAndDestroy();
+      if (!share.isFull)
+        this.options.log.warn('too many connections to node ports on loopback: new ones are reset', {
+          service,
+          mostOfService: MAX_SERVICE_CONNECTIONS,
+          most: MAX_CONNECTIONS,
+        });
+      share.isFull = true;
+      return;
+    }
+    const { address, port, packed } = this.pick(listener, plan);
+    const backend = connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
+    const connection = { client, backend, endpoint: packed };
+    listener.connections.add(connection);
+    share.connections++;
+    this.connected++;
+    client.setKeepAlive(true, KEEP_ALIVE_MS);
+    const { clock } = this.options;
+    const cancelDial = clock.callAt(clock.now() + DIAL_MS, () => {
+      end(connection);
+    });
+    backend.on('connect', () => {
+      cancelDial();
+      backend.setKeepAlive(true, KEEP_ALIVE_MS);
+      client.pipe(backend);
+      backend.pipe(client);
+    });
+    let isOver = false;
+    const closed = (hadError: boolean): void => {
+      cancelDial();
+      if (hadError) end(connection);
+      if (isOver || !client.destroyed || !backend.destroyed) return;
+      isOver = true;
+      listener.connections.delete(connection);
+      this.connected--;
+      share.connections--;
+      if (share.connections < MAX_SERVICE_CONNECTIONS / 2) share.isFull = false;
+      this.tidy(service);
+    };
+    backend.on('error', () => undefined);
+    for (const socket of [client, backend]) socket.on('close', closed);
+  }
+
+  /** Session affinity as in kube-proxy: all clients are one, and each connection begins its time anew. */
+  private pick(
+    listener: Listener,
+    plan: FrontendPlan,
+  ): { readonly address: IPAddress; readonly port: number; readonly packed: PackedAddress } {
+    const endpoints = endpointsFromLoopback(plan);
+    const { list } = endpoints;
+    const now = this.options.clock.now();
+    const { affinitySeconds } = plan;
+    const { pinned } = listener;
+    const isPinned = affinitySeconds !== null && pinned !== null && now - pinned.at <= affinitySeconds * 1000;
+    const held = isPinned ? placeOf(list, pinned.endpoint) : -1;
+    const index = held >= 0 ? held : pickEndpoint(endpoints, (this.options.random ?? Math.random)());
+    const endpoint = list.key(index);
+    if (affinitySeconds !== null) listener.pinned = { endpoint, at: now };
+    return { address: list.address(index), port: list.port(index), packed: endpoint.slice(0, -PORT_BYTES) };
+  }
+
+  private shareOf(service: ObjectKey): Share {
+    const share = this.shares.get(service) ?? { listeners: 0, connections: 0, isFull: false };
+    this.shares.set(service, share);
+    return share;
+  }
+
+  private tidy(service: ObjectKey): void {
+    const share = this.shares.get(service);
+    if (share?.listeners === 0 && share.connections === 0) this.shares.delete(service);
+  }
+
+  private count(family: Family): void {
+    const listening = [...this.listeners[family].values()].filter(({ server }) => server?.listening === true);
+    this.metrics?.open(family, listening.length);
+  }
+}
+
+/** The place of an endpoint in a list; -1: it is not there. */
+function placeOf(list: EndpointList, endpoint: string): number {
+  for (let index = 0; index < list.count; index++) if (list.key(index) === endpoint) return index;
+  return -1;
+}
+
+function allKeys(table: FamilyTable): readonly FrontendKey[] {
+  return [...table.frontends()].map(({ key }) => key);
+}
+
+function admits({ sourceRanges }: FrontendPlan, address: IPAddress): boolean {
+  return sourceRanges === null || anyContains(sourceRanges, address);
+}
+
+/** Both peers learn that the connection did not end by itself. */
+function end({ client, backend }: Connection): void {
+  for (const socket of [client, backend]) {
+    if (socket.destroyed) continue;
+    if (socket.connecting) socket.destroy();
+    else socket.resetAndDestroy();
+  }
+}
