@@ -12,7 +12,9 @@ const GATE = 'KubeProxyNFTablesLocalhostNodePorts';
 const LOOPBACK = ['127.0.0.1', '[::1]'] as const;
 const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
 const PORTS = { web: 30001, local: 30002, sticky: 30003, elsewhere: 30004, taken: 30005, dns: 30053 } as const;
-const CONNECTIONS = usually(500, 10_000);
+/** One after the other, in both families together; in parts that each say something (test/run.ts). */
+const CONNECTIONS = usually(500, 5000);
+const OF_A_PART = 500;
 const AT_ONCE = 300;
 
 type Pod = (typeof PODS)[number];
@@ -89,12 +91,11 @@ t.test('node ports answer on loopback in mode nftables, by the plan', async (t) 
 
   const before = await descriptors();
   for (const host of LOOPBACK) {
-    const outcomes = await lab.burst({ from: 'node', to: `${host}:${PORTS.web}`, timeoutMs: 10_000 }, CONNECTIONS);
-    t.same(
-      outcomes.filter((outcome) => !('name' in outcome)),
-      [],
-      `${CONNECTIONS} connections to ${host}, one after the other`,
-    );
+    for (let made = 0; made < CONNECTIONS; made += OF_A_PART) {
+      const outcomes = await lab.burst({ from: 'node', to: `${host}:${PORTS.web}`, timeoutMs: 10_000 }, OF_A_PART);
+      const failed = outcomes.filter((outcome) => !('name' in outcome));
+      t.same(failed, [], `${OF_A_PART} connections to ${host}, one after the other`);
+    }
     const open: TCPConnection[] = [];
     for (let count = 0; count < AT_ONCE; count++)
       open.push(await lab.open({ from: 'node', to: `${host}:${PORTS.web}` }));
