@@ -4,7 +4,7 @@ import { Mapping, parseDocuments } from '../yaml.js';
 import { joinApiVersion, splitApiVersion } from './api-version.js';
 import { readStruct, type Reading } from './read.js';
 import { printReport, UNCOMPILED, type Report } from './report.js';
-import type { Section } from './section.js';
+import type { Read, Section } from './section.js';
 import type { EmbeddedType, KindTable, TypeMeta } from './types.js';
 
 interface Environment {
@@ -52,14 +52,14 @@ export function readByTable(
   return readStruct(table, mapping, path, reading, true);
 }
 
-/** By the table of its own kind, where that is known. */
+/** By the table of its own kind, where that is known; otherwise as text, which can be compared. */
 function readEmbedded(
   { kindOf, kinds }: EmbeddedType,
   mapping: Mapping,
   path: string,
   parent: Section,
   environment: Environment,
-): Section | null {
+): Read | null {
   const { report, tableFor, reportUnknownKind } = environment;
   const known = kindOf?.(parent) ?? null;
   const own = metaOf(mapping);
@@ -86,7 +86,13 @@ function readEmbedded(
   const table = tableFor(meta);
   if (table !== null) return readByTable(table, meta, mapping, path, environment);
   if (known === null) reportUnknownKind(meta, `${path}.apiVersion`, report);
-  return null;
+  return JSON.stringify(mapping, inOrder);
+}
+
+/** Mappings whose entries come in another order are the same. */
+function inOrder(_key: string, value: unknown): unknown {
+  if (!(value instanceof Mapping)) return value;
+  return Object.fromEntries([...value.entries].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /**

@@ -26,7 +26,7 @@ export interface Reading {
   /** What to say of a value that its type does not take; absent: what check says of it. */
   readonly refusal?: (type: Type, value: unknown) => Omit<Report, 'severity' | 'path'>;
   /** Reads a document within this one by the table of its own kind. */
-  readonly readEmbedded: (type: EmbeddedType, mapping: Mapping, path: string, parent: Section) => Section | null;
+  readonly readEmbedded: (type: EmbeddedType, mapping: Mapping, path: string, parent: Section) => Read | null;
 }
 
 /** The fields that every document has. */

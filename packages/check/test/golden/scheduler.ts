@@ -5,6 +5,7 @@ export const SCHEDULER: readonly Golden[] = [
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
     right: [
+      'profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: Mine}]}}, pluginConfig: [{name: Mine, args: {x: 1, y: {z: 2}}}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: Mine}]}}, pluginConfig: [{name: Mine, args: {y: {z: 2}, x: 1}}]}]',
       'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: Mine}]}, filter: {disabled: [{name: "*"}]}}}]',
       'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}]}, queueSort: {enabled: [{name: PrioritySort}]}, bind: {enabled: [{name: DefaultBinder}]}}, pluginConfig: [{name: NodeAffinity, args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}}]}]\nleaderElection: {leaderElect: true}\ndelayCacheUntilActive: true',
       `extenders: [{urlPrefix: "https://x", filterVerb: f, tlsConfig: {certFile: a, keyData: ${PEM_KEY}}}]`,
@@ -50,6 +51,10 @@ profiles: [{schedulerName: other, plugins: {Score: {}, queueSort: {enabled: [{na
       [
         'profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: NodeAffinity}]}, filter: {enabled: [{name: "*"}]}}, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {}}}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: NodeAffinity}]}}, pluginConfig: [{name: NodeAffinity, args: {kind: NodeAffinityArgs, apiVersion: kubescheduler.config.k8s.io/v1, addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}]}]',
         'error: KubeSchedulerConfiguration.profiles[0].plugins.filter.enabled[0].name: "*": is for disabled plugins alone: should be a plugin',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: configures the queueSort plugin unlike the other profiles',
+      ],
+      [
+        'profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: Mine}]}}, pluginConfig: [{name: Mine, args: {x: 1}}]}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: Mine}]}}, pluginConfig: [{name: Mine, args: {x: 2}}]}]',
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: configures the queueSort plugin unlike the other profiles',
       ],
       [
