@@ -348,3 +348,26 @@ t.test('an unreadable object in a list is kept, and everything is listed again a
   t.same(world.services.takeCommits(), ['+a +b']);
   await world.running.stop();
 });
+
+t.test('an object without a name is reported once, and the others of its list are taken', async (t) => {
+  const world = new FakeWorld();
+  const first = (await world.request('services', 1)).open();
+  const unnamed = serviceAt('', 2);
+  const misplaced = (name: string): ApiObject => ({ ...unnamed, metadata: { name, resourceVersion: '3' } });
+  for (const object of [serviceAt('a', 1), unnamed, misplaced('b'), serviceAt('c', 4)]) first.event('ADDED', object);
+  first.event('DELETED', misplaced('a')).bookmark(SERVICE_TYPE, '10', true);
+  await settle();
+  t.same([...world.services.rows.keys()], ['default/a', 'default/c']);
+  t.match(world.status('services'), { synced: true, lists: 1, undecodable: 2, failures: {}, trouble: null });
+  t.match(world.log.lines, [/cannot be used.*namespace "default" and name ""/, /namespace "" and name "b"/]);
+  t.equal(world.running.holdings.get('services')?.inventory.leftOut().length, 2);
+  first.event('DELETED', serviceAt('', 11));
+  await world.advance(800);
+  const second = (await world.request('services', 2)).open();
+  for (const object of [unnamed, misplaced('b'), serviceAt('c', 4), serviceAt('d', 6)]) second.event('ADDED', object);
+  second.bookmark(SERVICE_TYPE, '12', true);
+  await settle();
+  t.same([...world.services.rows.keys()], ['default/c', 'default/d'], 'what the list lacks is removed');
+  t.equal(world.log.lines.filter((line) => line.includes('cannot be used')).length, 2);
+  await world.running.stop();
+});

@@ -99,15 +99,20 @@ export class Inventory {
    * @throws CodecError when the object cannot be read; its old row stays.
    */
   upsert(object: ReceivedObject): StateChange | null {
-    const key = this.keyOf(object);
+    const key = keyOf(object);
     const change = this.changeOf(key, object);
     this.versions.set(key, object.version);
     this.sayUnused();
     return change;
   }
 
-  /** An object that was deleted. */
+  /**
+   * An object that was deleted.
+   *
+   * @throws CodecError when it has no name.
+   */
   remove(object: ReceivedObject): StateChange {
+    this.checkName(object);
     const { key, removal } = this.removalOf(object);
     this.versions.delete(key);
     this.complaints.delete(key);
@@ -115,7 +120,7 @@ export class Inventory {
   }
 
   removalOf(object: ReceivedObject): { readonly key: ObjectKey; readonly removal: StateChange } {
-    const key = this.keyOf(object);
+    const key = keyOf(object);
     return { key, removal: { type: 'remove', ref: this.refOf(key) } };
   }
 
@@ -141,7 +146,7 @@ export class Inventory {
     readonly change: StateChange | null;
     readonly uncertain: boolean;
   } {
-    const key = this.keyOf(object);
+    const key = keyOf(object);
     try {
       return { key, version: object.version, change: this.changeOf(key, object), uncertain: false };
     } catch (error) {
@@ -175,6 +180,7 @@ export class Inventory {
   /** Null when the object is invalid. */
   private translate(key: ObjectKey, object: ReceivedObject): Translation<Row> | null {
     try {
+      this.checkName(object);
       const translation = object.translate(this.names);
       const { row, warnings, service = null } = translation;
       this.complain(key, warnings.join('; '), row === null ? 'unused' : 'warning', service);
@@ -227,6 +233,8 @@ export class Inventory {
   private record(key: ObjectKey, reason: string, note: string, finding: string): void {
     const { kind, apiVersion } = this.resource;
     const { namespace, name } = this.shownRef(key);
+    // An event is about an object that exists.
+    if (!this.isNamed({ namespace, name })) return;
     const regarding = { apiVersion, kind, namespace, name };
     this.events.record({ type: 'Warning', reason, action: 'ReadObject', regarding, related: null, note, finding });
   }
@@ -245,11 +253,13 @@ export class Inventory {
     return cutMessage(this.resource.namespaced ? key : key.slice(1));
   }
 
-  private keyOf({ namespace, name }: ReceivedObject): ObjectKey {
-    if (name === '' || (namespace === '') === this.resource.namespaced) {
-      throw new CodecError(`a ${this.resource.kind} of namespace "${namespace}" and name "${name}"`);
-    }
-    return objectKey(namespace, name);
+  private isNamed({ namespace, name }: Named): boolean {
+    return name !== '' && (namespace !== '') === this.resource.namespaced;
+  }
+
+  private checkName(object: Named): void {
+    if (this.isNamed(object)) return;
+    throw new CodecError(`a ${this.resource.kind} of namespace "${object.namespace}" and name "${object.name}"`);
   }
 
   /** For reports: what is no name has no bound. */
@@ -262,6 +272,13 @@ export class Inventory {
     const slash = key.indexOf('/');
     return { kind: this.resource.kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) };
   }
+}
+
+type Named = Pick<ReceivedObject, 'namespace' | 'name'>;
+
+/** No row has the key of an object without a name. */
+function keyOf({ namespace, name }: Named): ObjectKey {
+  return objectKey(namespace, name);
 }
 
 /** Objects listed so far. Nothing is committed before the list is complete. */
