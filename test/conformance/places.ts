@@ -8,8 +8,9 @@ const VISITOR = { IPv4: '10.244.1.20', IPv6: 'fd00:244:1::20' } as const satisfi
 export const PLACES = {
   ...ADDRESSES,
   visitor: VISITOR,
-  /** On no link until a case adds it. */
+  /** On no link until a case adds them. */
   later: { IPv4: '198.18.7.7', IPv6: '2001:db8:18::7' },
+  fourth: { IPv4: '198.19.7.7', IPv6: '2001:db8:19::7' },
   /** In a second ServiceCIDR, which a case may add; no Service has it. */
   'second-cidr': { IPv4: '10.97.0.7', IPv6: 'fd00:10:97::7' },
   loopback: { IPv4: '127.0.0.1', IPv6: '::1' },

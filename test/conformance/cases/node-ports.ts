@@ -1,6 +1,7 @@
 // On which addresses node ports answer.
 import { ADDRESSES, PREFIXES } from '../../support/lab/topology.js';
-import type { Case, Flow, ServiceSpec, Step } from '../case.js';
+import type { Act, Case, Flow, ServiceSpec, Step } from '../case.js';
+import { PLACES } from '../places.js';
 
 const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const;
 
@@ -55,14 +56,21 @@ const loopback = (isNamed: boolean): readonly Flow[] => [
   },
 ];
 
+/** On a link of the node. */
+const further = (place: 'later' | 'fourth', add: boolean): Act => ({
+  address: PLACES[place],
+  to: 'node',
+  link: 'lo',
+  add,
+});
+
 /** An address that the node is given and loses; in between, whether it has node ports. */
 const laterAddress = (v4: boolean, v6: boolean): readonly Step[] => {
-  const address = { IPv4: '198.18.7.7', IPv6: '2001:db8:18::7' } as const;
   const to = 'web node-port at later:80';
   return [
     {
       title: 'address added live',
-      acts: [{ address, to: 'node', link: 'lo', add: true }],
+      acts: [further('later', true)],
       flows: [
         { from: 'node', to, family: 'IPv4', expect: v4 ? BOTH : 'refused' },
         { from: 'node', to, family: 'IPv6', expect: v6 ? BOTH : 'refused' },
@@ -70,7 +78,7 @@ const laterAddress = (v4: boolean, v6: boolean): readonly Step[] => {
     },
     {
       title: 'address removed live',
-      acts: [{ address, to: 'node', link: 'lo', add: false }],
+      acts: [further('later', false)],
       flows: [{ from: 'node', to, expect: 'unreachable' }],
     },
   ];
@@ -168,6 +176,51 @@ export const NODE_PORT_CASES: readonly Case[] = [
           ...at('alternate', false, { family: 'IPv6' }),
           { from: 'client', to: 'web node-port:80', family: 'IPv4', expect: 'refused' },
           { from: 'client', to: 'web node-port:80', family: 'IPv6', expect: BOTH },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'node-ports-four-addresses',
+    title: 'of four addresses of each family those have node ports that the prefixes name',
+    shows: ['PF-031', 'PF-041'],
+    own: {
+      config: {
+        nodePortAddresses: [
+          PREFIXES.nodes.IPv4,
+          PREFIXES.nodes.IPv6,
+          '198.18.0.0/16',
+          '2001:db8:18::/64',
+          `${PLACES.fourth.IPv4}/32`,
+          `${PLACES.fourth.IPv6}/128`,
+        ],
+      },
+      after: [further('fourth', false)],
+    },
+    steps: [
+      {
+        objects: OBJECTS,
+        acts: [further('later', true), further('fourth', true)],
+        flows: [
+          ...PRIMARY,
+          ...at('alternate', false),
+          {
+            from: 'node',
+            to: ['web node-port at later:80', 'web node-port at fourth:80'],
+            protocol: PROTOCOLS,
+            expect: BOTH,
+          },
+          { from: 'node', to: ['empty node-port at later:80', 'empty node-port at fourth:80'], expect: 'refused' },
+          { from: 'node', to: 'web:80', protocol: PROTOCOLS, expect: BOTH },
+        ],
+      },
+      {
+        title: 'one of the four removed',
+        acts: [further('later', false)],
+        flows: [
+          { from: 'node', to: 'web node-port at later:80', expect: 'unreachable' },
+          { from: 'node', to: 'web node-port at fourth:80', expect: BOTH },
+          { from: 'client', to: 'web node-port:80', expect: BOTH },
         ],
       },
     ],
