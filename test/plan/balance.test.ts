@@ -186,7 +186,7 @@ t.test('connections stay in their zone as far as its endpoints have capacity, wh
   for (const hinted of [false, true]) {
     const a = planned('a', hinted);
     // A tenth of what clients have is a third of what this zone's have; the rest goes where there is room.
-    const shares = a.balance === null || a.balance === undefined ? [] : percentages(a.balance.endpoints);
+    const shares = a.balance === null ? [] : percentages(a.balance.endpoints);
     t.same(a.endpoints.count, 8, 'of zone a and c');
     t.ok(Math.abs((shares[0] ?? 0) - 30) < 0.5, shares.join());
     const c = planned('c', hinted);
