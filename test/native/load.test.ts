@@ -92,7 +92,7 @@ t.test('calls of the addon are traced', async (t) => {
   t.throws(() => addon.nftCompile('ip', 't', [{}]));
   await addon.nftList('ip', 'no/such', null).catch(() => undefined);
   t.match(lines, [
-    /^native nftCompile\(ip, t, \[0\]\) = \{chains: \[0\], sets: \[0\], timeouts: \[0\]\} [\d.]+ms\n$/,
+    /^native nftCompile\(ip, t, \[0\]\) = \{chains: \[0\], sets: \[0\], objects: \[0\]\} [\d.]+ms\n$/,
     /^native nftEncode\(\{family: ip, table: t, operations: \[0\]\}\) = 40 bytes [\d.]+ms\n$/,
     /^native nftTransact\(\{family: ip, table: t, operations: \[0\]\}\) = \{messages: 0, bytes: 0\} [\d.]+ms\n$/,
     /^native nftCompile\(ip, t, \[1\]\) failed: nft compile: commands\[0\].* [\d.]+ms\n$/,

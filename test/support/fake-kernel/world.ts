@@ -130,8 +130,8 @@ function unused(table: FakeTable): readonly string[] {
   }
   for (const { elements } of table.sets.values())
     for (const { chain } of elements.values()) if (chain !== null) chains.add(chain);
-  // Maps of endpoints are used by class chains alone, and there may be none.
-  const optional = /endpoints(-\d+)?$|^recent-attempts$/;
+  // Maps of endpoints are used by class chains alone, and some sets by rules for loopback alone: there may be none.
+  const optional = /endpoints(-\d+)?$|^(?:recent-attempts|datagram-nodeports|rejected-on-loopback)$/;
   // So are the chains that all Services with affinity share, and the one for attempts that nobody answers.
   const shared = /^(?:connect-retry|find-(?:local-)?clients(?:-of-nodeports)?|no-room-for-client)$/;
   return [
