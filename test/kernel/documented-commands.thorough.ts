@@ -116,7 +116,14 @@ function workingDirectory(proxy: Proxy): string {
   typed('kubelet.yaml', 'kubelet.config.k8s.io/v1beta1', 'KubeletConfiguration');
   typed('kubeadm.yaml', 'kubeadm.k8s.io/v1beta4', 'ClusterConfiguration');
   typed('tracing.yaml', 'apiserver.config.k8s.io/v1', 'TracingConfiguration', 'endpoint: localhost:4317\n');
-  for (const name of ['objects', 'manifests', 'man1', 'kubernetes']) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, 'kubeadm-flags.env'), 'KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.1"\n');
+  for (const name of ['objects', 'manifests', 'man1', 'kubernetes/manifests', 'kubelet.service.d'])
+    mkdirSync(join(folder, name), { recursive: true });
+  writeFileSync(
+    join(folder, 'kubelet.service.d', '10-kubeadm.conf'),
+    '[Service]\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml\n',
+  );
+  copyFileSync(proxy.manifestFile, join(folder, 'kubernetes', 'manifests', 'web.json'));
   copyFileSync(proxy.configFile, join(folder, 'kubernetes', 'config.conf'));
   for (const path of ['objects/all.json', 'manifests/all.json', 'cluster.yaml'])
     copyFileSync(proxy.manifestFile, join(folder, path));
@@ -135,8 +142,10 @@ function typed(words: readonly string[]): readonly string[] {
         .replace(/^(['"])(.*)\1$/, '$2')
         .replace('$NODE_NAME', NODE_NAME)
         .replace('/var/lib/kube-proxy/', '')
+        .replace('/var/lib/kubelet/', '')
         .replace('/etc/pointsman/', '')
-        .replace(/^\/etc\/(?=kubernetes$)/, '')
+        .replace('/etc/systemd/system/', '')
+        .replace(/^\/etc\/(?=kubernetes(?:\/manifests)?$)/, '')
         .replace('/usr/local/share/man/', '')
         .replace('/tmp/', '')
         .replace(/\/\/(?:NODE|localhost):/, '//127.0.0.1:')
