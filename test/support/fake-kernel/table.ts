@@ -96,13 +96,8 @@ interface References {
   readonly timeouts: readonly string[];
 }
 
-/** Rules do not change once they are in a table, and each transaction asks for all of them. */
-const referencesOf = new WeakMap<Rule, References>();
-
 /** Names that a rule refers to: chains it jumps to, sets and maps it looks up or updates, timeouts it gives. */
 export function references(statements: Rule): References {
-  const known = referencesOf.get(statements);
-  if (known !== undefined) return known;
   const chains: string[] = [];
   const sets: string[] = [];
   const timeouts: string[] = [];
@@ -116,7 +111,5 @@ export function references(statements: Rule): References {
     }
   };
   visit(statements);
-  const found = { chains, sets, timeouts };
-  referencesOf.set(statements, found);
-  return found;
+  return { chains, sets, timeouts };
 }
