@@ -36,7 +36,10 @@ export async function rejectedOnLoopback(
       const { elements = null, keyLength = 0 } = set ?? {};
       return [...(elements?.packets ?? [])].map((packets, row) => {
         const number = elements?.keys[row * keyLength] ?? 0;
-        return { labels: { ip_family: family, protocol: protocolFromNumber(number) ?? String(number) }, count: packets };
+        return {
+          labels: { ip_family: family, protocol: protocolFromNumber(number) ?? String(number) },
+          count: packets,
+        };
       });
     }),
   );

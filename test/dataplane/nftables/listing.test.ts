@@ -108,9 +108,7 @@ t.test("a map of a foreign type with a name of pointsman's has unexpected elemen
     elements.keys.fill(1, keyLength);
     const none = { keyEnds: null, verdicts: null, comments: null, packets: null };
     const set = { name: 'endpoints-0', declaration: '', keyLength, dataLength, elements: { ...elements, ...none } };
-    return [...readListing('IPv4', { chains: [], sets: [set], objects: [] }).unexpected.values()].map(
-      ({ key }) => key,
-    );
+    return [...readListing('IPv4', { chains: [], sets: [set], objects: [] }).unexpected.values()].map(({ key }) => key);
   };
   for (const [keyLength, dataLength] of [
     [2, 8],
