@@ -132,6 +132,17 @@ export function touchesLoopback(prefix: IPPrefix): boolean {
   return isLoopback(prefixAddress(prefix)) || (first !== null && prefixContains(prefix, first));
 }
 
+/** The address on which a family's programs are reached on loopback. */
+export const LOOPBACK: Readonly<Record<Family, IPAddress>> = {
+  IPv4: '127.0.0.1' as IPAddress,
+  IPv6: '::1' as IPAddress,
+};
+
+/** Whether the prefix is of loopback, and does not only have it among other addresses. */
+export function namesLoopback(prefix: IPPrefix): boolean {
+  return isLoopback(prefixAddress(prefix)) && prefixContains(prefix, LOOPBACK[familyOf(prefix)]);
+}
+
 export function isUnspecified(address: IPAddress): boolean {
   return address === '0.0.0.0' || address === '::';
 }

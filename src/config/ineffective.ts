@@ -1,3 +1,5 @@
+import { namesLoopback, parsePrefix } from '../base/ip.js';
+import { NODE_PORT_WORDS } from './checks.js';
 import { decodeConfiguration } from './decode.js';
 import { KIND, KUBE_PROXY, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationMilliseconds, type GoDuration } from './duration.js';
@@ -140,9 +142,10 @@ function describeDetection(document: KubeProxyConfiguration): readonly Remark[] 
   ];
 }
 
-/** A prefix names loopback, and does not only have it among other addresses. */
+/** Node ports on loopback, where a prefix or word names it. */
 function describeLoopback({ mode, featureGates, nodePortAddresses }: KubeProxyConfiguration): readonly Remark[] {
-  const isNamed = (nodePortAddresses ?? []).some((entry) => /^(?:localhost$|127\.|::1\/)/.test(entry));
+  const prefixes = (nodePortAddresses ?? []).flatMap((entry) => NODE_PORT_WORDS.get(entry) ?? entry).map(parsePrefix);
+  const isNamed = prefixes.some((prefix) => prefix !== null && namesLoopback(prefix));
   return only(
     isNamed && mode === 'nftables' && !isGateEnabled(LOCALHOST_GATE, featureGates),
     'nodePortAddresses',

@@ -20,7 +20,7 @@ export class ForeignChanges {
   private end: (() => void) | null = null;
   private endProbes: (() => void) | null = null;
   private failed = false;
-  /** What ends waiting for a family's rules to be permitted. */
+  /** Families that wait until their rules are permitted, each with the function that ends its wait. */
   private readonly waits = new Map<FamilySync, () => void>();
 
   constructor(private readonly parts: ForeignChangesParts) {}

@@ -160,7 +160,7 @@ export type AwaitChange = (onChange: () => void) => () => void;
 type TableRules = Readonly<Record<string, number>>;
 
 /**
- * What the mode or its kernel has counted since the counters were made, by the names in {@link ModeMetrics.counted}: for a
+ * Counts of the mode or its kernel since the counters were made, by the names in {@link ModeMetrics.counted}: for a
  * metric with labels a count for each set of them.
  */
 export type ModeCounts = Readonly<Record<string, number | readonly LabelledCount[]>>;
@@ -192,7 +192,10 @@ export interface FamilyDataplane {
    * would find something to do.
    */
   audit(): Promise<boolean>;
-  /** The same of as much as a small part of the time allows. */
+  /**
+   * As {@link audit}, of as much as a small part of the time allows. In a mode whose kernel notifies of changes: whether it takes
+   * a transaction, which it does not report.
+   */
   probe(): Promise<boolean>;
   /** UDP and SCTP frontends that are gone and whose conntrack flows are not confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;

@@ -124,7 +124,7 @@ export interface Driver<Listing> {
   tidy(scope: SyncScope, delivered: Delivered): Promise<Tidied>;
   /** Compares the kernel with what it acknowledged, beside syncs: whether something differs. */
   compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean>;
-  /** The same of what costs little. */
+  /** See {@link FamilyDataplane.probe}. */
   probe(quiet: WaitForQuiet): Promise<boolean>;
   /** Every frontend that is quarantined. */
   quarantined(): readonly QuarantinedFrontend[];

@@ -21,7 +21,7 @@ export function modeDefinition(name: ProxyMode): ModeDefinition {
   return MODES[name];
 }
 
-/** Those of the mode that has listeners for node ports on loopback, whichever mode is in force. */
+/** Metrics of listeners for node ports on loopback, of the mode that has such listeners, whichever mode is in force. */
 export function listenerMetrics(): ListenerMetricNames | undefined {
   return Object.values(MODES).find(({ metrics }: ModeDefinition) => metrics.listeners !== undefined)?.metrics.listeners;
 }

@@ -58,6 +58,7 @@ export const ANY_NODE: PlanSettings = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
+    listensOnLocalhost: false,
     retriesAttempts: 'none',
     balancesOnly: false,
   },

@@ -39,8 +39,8 @@ export interface ModeTraits {
   readonly retriesAttempts: 'all' | 'without-affinity' | 'none';
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
-  /** This process accepts TCP connections to node ports on loopback: see {@link nodePortListener}. Absent: it does not. */
-  readonly listensOnLocalhost?: boolean;
+  /** This process accepts TCP connections to node ports on loopback: see {@link nodePortListener}. */
+  readonly listensOnLocalhost: boolean;
   /**
    * The platform spreads connections over endpoints and does nothing else (WK-07, WK-09): it refuses and drops none, admits
    * every source, and translates sources as it likes. It knows TCP and UDP. An address has one list of endpoints for all

@@ -9,7 +9,11 @@ interface LoopbackEndpoints {
 }
 
 /** With policy Local only those on this node, as in kube-proxy, although its own clients may otherwise use all. */
-export function endpointsFromLoopback({ endpoints, localEndpoints, balance }: FrontendPlan): LoopbackEndpoints {
+export function endpointsFromLoopback({
+  endpoints,
+  localEndpoints,
+  balance,
+}: Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'balance'>): LoopbackEndpoints {
   const shares = localEndpoints === null ? balance?.endpoints : balance?.localEndpoints;
   return { list: localEndpoints ?? endpoints, weights: shares?.weights ?? null };
 }

@@ -21,7 +21,7 @@ type Text = (frontend: FrontendPlan, head: string, print: ListPrinter) => readon
 interface Field<Value> {
   /** Whether a change from one to the other changes nothing. */
   readonly same: (one: Value, other: Value) => boolean;
-  /** What plan/text.ts prints of it, and `dump` from the kernel. */
+  /** Its lines in plan/text.ts, which `dump` prints from the kernel; null: the kernel does not hold it. */
   readonly text: Text | null;
   /** Whether the change may leave attempts without an answer: see {@link TableChange.attempts}. */
   readonly strands?: (before: Value, after: Value) => boolean;
@@ -29,7 +29,7 @@ interface Field<Value> {
 
 type Fields = { readonly [Name in keyof FrontendPlan]: Field<FrontendPlan[Name]> };
 
-/** What the kernel holds is printed, and nothing else. */
+/** Fields that the kernel holds are printed, and no others. */
 type Printed = { readonly [Name in keyof typeof UNHELD]: { readonly text: null } } & {
   readonly [Name in Exclude<keyof FrontendPlan, keyof typeof UNHELD>]: { readonly text: Text };
 };

@@ -3,9 +3,8 @@ import {
   hostPrefix,
   isLoopback,
   isPrefix,
-  parseAddress,
-  prefixAddress,
-  prefixContains,
+  LOOPBACK,
+  namesLoopback,
   prefixLength,
   touchesLoopback,
   type Family,
@@ -95,10 +94,10 @@ function nodePortListener(
   family: Family,
   { traits, nodePortAddresses }: Pick<PlanSettings, 'traits' | 'nodePortAddresses'>,
 ): IPAddress | null {
-  const address = parseAddress(family === 'IPv4' ? '127.0.0.1' : '::1');
-  const names = (prefix: IPPrefix): boolean =>
-    isLoopback(prefixAddress(prefix)) && address !== null && prefixContains(prefix, address);
-  return traits.listensOnLocalhost === true && nodePortAddresses.filter(isPrefix).some(names) ? address : null;
+  const isNamed = nodePortAddresses
+    .filter(isPrefix)
+    .some((prefix) => familyOf(prefix) === family && namesLoopback(prefix));
+  return traits.listensOnLocalhost && isNamed ? LOOPBACK[family] : null;
 }
 
 /** The node's addresses in the cluster. Sorted. */

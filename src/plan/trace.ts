@@ -160,7 +160,7 @@ function findFrontend(
 }
 
 /** Whether this process accepts the connection and makes another one to an endpoint. */
-function isAcceptedHere({ nodePortListener = null }: NodePlan, { destination, protocol }: TracedPacket): boolean {
+function isAcceptedHere({ nodePortListener }: NodePlan, { destination, protocol }: TracedPacket): boolean {
   return protocol === 'TCP' && destination === nodePortListener;
 }
 

@@ -166,8 +166,8 @@ export interface NodePlan {
   readonly nodePortPrefixes: readonly IPPrefix[] | null;
   /** Whether they answer on loopback too, where the prefixes have it; never in IPv6. */
   readonly nodePortsOnLoopback: boolean;
-  /** The loopback address on which this process accepts TCP connections to node ports, as no rule can; null or absent: none. */
-  readonly nodePortListener?: IPAddress | null;
+  /** The loopback address on which this process accepts TCP connections to node ports, as no rule can; null: none. */
+  readonly nodePortListener: IPAddress | null;
   /** Those of the Node's own addresses on which they answer. Sorted. */
   readonly nodePortAddresses: readonly IPAddress[];
   /** The Node's own addresses, where the mode makes Services' addresses the node's; null: it does not. Sorted. */

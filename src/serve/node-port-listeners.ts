@@ -35,7 +35,7 @@ export interface NodePortListenersOptions {
   readonly log: Log;
   readonly events: EventRecorder;
   readonly metrics: Pick<ProxyMetrics, 'register'>;
-  /** Of its metrics; undefined: there are none. */
+  /** Names of its metrics; undefined: there are none. */
   readonly names: ListenerMetricNames | undefined;
   /** For tests: at least 0, and less than 1. */
   readonly random?: () => number;
@@ -101,7 +101,7 @@ export class NodePortListeners implements LoopbackConnections {
     { frontends, node }: { readonly frontends: ReadonlySet<FrontendKey>; readonly node: boolean },
   ): void {
     const held = this.listeners[table.family];
-    const address = table.node.nodePortListener ?? null;
+    const address = table.node.nodePortListener;
     const keys = node ? new Set([...held.keys(), ...(address === null ? [] : allKeys(table))]) : frontends;
     for (const key of keys) {
       if (!isNodePortKey(key) || isDatagramKey(key)) continue;

@@ -84,7 +84,7 @@ const rowsOf = (views: typeof FAMILY_VIEWS, stickyViews: typeof FAMILY_VIEWS): r
 
 /** A table that an administrator has, and wants back after a reboot. */
 const FIREWALL = 'table inet firewall {\n chain input { type filter hook input priority 10; tcp dport 9 drop; }\n}\n';
-/** What docs/install.md says: everything but our tables. */
+/** The command of docs/install.md: everything but our tables. */
 const WITHOUT_OURS = "nft list tables | grep -v ' kube-proxy$' | sed 's/^/list /' | nft -f -";
 
 /** The tables as a former version wrote them: slots are of type mark, and a source is one address whatever its length. nft does not load a random slot there. */
@@ -101,7 +101,7 @@ function asFormerly(ruleset: string): string {
     .replaceAll(/(set admitted-sources \{\n[^}]*)\n\t\telements = \{[^}]*\}/g, '$1');
 }
 
-/** What a listing says but for the order of elements, and for elements that packets write. */
+/** A listing without the order of elements, and without elements that packets write. */
 function contentOf(ruleset: string): readonly string[] {
   return ruleset
     .split(/elements = \{|[{}]|,?\n/)

@@ -90,6 +90,7 @@ t.test('SV-32, SV-35: node ports answer on loopback if configured', (t) => {
           prefersLocal: false,
           retriesAttempts: 'none',
           servesLocalhost: true,
+          listensOnLocalhost: false,
           balancesOnly: false,
         },
       },

@@ -10,6 +10,7 @@ export const PLAIN_TRAITS: ModeTraits = {
   prefersLocal: false,
   retriesAttempts: 'none',
   servesLocalhost: false,
+  listensOnLocalhost: false,
   balancesOnly: false,
 };
 

@@ -39,7 +39,7 @@ interface Word {
 /** The file of a command line, and its document; null: the file is no document. */
 type Source = Pick<Finding, 'file' | 'document'>;
 
-/** What a program is started with. */
+/** The flags that a program is started with, and where they stand. */
 export interface CommandLine {
   readonly program: string;
   readonly source: Source;

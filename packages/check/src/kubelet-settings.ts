@@ -128,7 +128,7 @@ export function lineFindings(
   return flagFindings(file, { flags: argumentsIn(section, FLAGS), placeOf }, release);
 }
 
-/** What the file breaks by itself is reported there. */
+/** Findings of flags over a file. Rules that the file breaks by itself are reported with the file. */
 function flagFindings(over: Mapping | null, { flags, placeOf }: Given, release: number): readonly Finding[] {
   const file = over ?? new Mapping([]);
   const given = flags

@@ -136,7 +136,7 @@ interface Mutation {
   readonly isRight: boolean;
 }
 
-/** What single fields can be wrong in, in their types' words. */
+/** Rules that a single field can break by its type. */
 const OF_TYPES = ['case', 'format', 'range', 'type', 'unknown-field'];
 
 /** Fields whose type takes values that a rule refuses: sizes of ranges, multiples, and milliseconds within hours. */
@@ -188,7 +188,7 @@ function mutationsOf(spot: Spot): readonly Mutation[] {
   return [...Object.entries(type.fields).flatMap(ofRow), ...unknown];
 }
 
-/** Of each some in `npm test`: the first of every few. */
+/** `npm test` takes the first of so many. */
 const STEP = usually(8, 1);
 
 t.test('every row of every table refuses mutations of right documents, and takes their neighbours', async (t) => {

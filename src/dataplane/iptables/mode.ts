@@ -12,6 +12,7 @@ export const IPTABLES = defineMode({
     retriesAttempts: 'without-affinity',
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
+    listensOnLocalhost: false,
     balancesOnly: false,
     shares: 'weights',
   }),

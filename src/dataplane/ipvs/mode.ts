@@ -27,6 +27,7 @@ export const IPVS = defineMode({
     retriesAttempts: 'none',
     prefersLocal: true,
     servesLocalhost: false,
+    listensOnLocalhost: false,
     balancesOnly: false,
     shares: 'schedulers',
   }),

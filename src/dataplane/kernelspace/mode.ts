@@ -15,6 +15,7 @@ export const KERNELSPACE = defineMode({
     retriesAttempts: 'none',
     prefersLocal: false,
     servesLocalhost: false,
+    listensOnLocalhost: false,
     balancesOnly: true,
     // HNS answers E_INVALIDARG, "invalid number of destinations", to more of them without direct server return (kubernetes/kubernetes#98680).
     endpointLimits: { internal: kernelspace?.enableDSR === true ? Infinity : RELAYED, external: RELAYED },

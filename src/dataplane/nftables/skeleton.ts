@@ -146,7 +146,7 @@ function refuseDatagrams(node: NodePlan, family: NftFamily): readonly Rule[] {
   return [[toLoopback, match(nodePortKey, `@${SET.datagramNodePorts}`), goto(CHAIN.refuseOnLoopback)]];
 }
 
-function hasListener({ nodePortListener = null }: NodePlan): boolean {
+function hasListener({ nodePortListener }: NodePlan): boolean {
   return nodePortListener !== null;
 }
 

@@ -365,6 +365,7 @@ t.test('node ports on loopback always have a guard, however often they are switc
     prefersLocal: false,
     retriesAttempts: 'without-affinity' as const,
     servesLocalhost: false,
+    listensOnLocalhost: false,
     balancesOnly: false,
   };
   rig.configure({ traits });

@@ -200,6 +200,7 @@ t.test('jumps to node port chains follow the node port addresses', async (t) => 
       prefersLocal: false,
       retriesAttempts: 'without-affinity' as const,
       servesLocalhost,
+      listensOnLocalhost: false,
       balancesOnly: false,
     };
     const rig = new Rig(undefined, 'IPv4', { ...settings, traits });

@@ -26,6 +26,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     prefersLocal: false,
     retriesAttempts: 'without-affinity',
     servesLocalhost: true,
+    listensOnLocalhost: false,
     balancesOnly: false,
     shares: 'weights',
   },

@@ -20,6 +20,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     prefersLocal: true,
     retriesAttempts: 'none',
     servesLocalhost: false,
+    listensOnLocalhost: false,
     balancesOnly: false,
     shares: 'schedulers',
   },

@@ -21,6 +21,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     prefersLocal: false,
     retriesAttempts: 'none',
     servesLocalhost: false,
+    listensOnLocalhost: false,
     balancesOnly: true,
     endpointLimits: { internal: 64, external: 64 },
   },

@@ -19,6 +19,7 @@ const NODE: NodePlan = {
   masqueradeMark: 0x4000,
   nodePortPrefixes: null,
   nodePortsOnLoopback: false,
+  nodePortListener: null,
   nodePortAddresses: [],
   ownAddresses: null,
   clientPrefix: 32,

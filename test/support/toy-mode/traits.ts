@@ -7,5 +7,6 @@ export const TOY_TRAITS: ModeTraits = {
   prefersLocal: false,
   retriesAttempts: 'none',
   servesLocalhost: false,
+  listensOnLocalhost: false,
   balancesOnly: false,
 };

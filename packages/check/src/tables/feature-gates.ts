@@ -6,7 +6,7 @@ import type { Rule } from '../../../../src/config/tables/types.js';
 const KINDS = ['lockedOn', 'lockedOff', 'on', 'off'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** What a release has of gates beside the one before, by what they are where nothing is set; locked ones can be set to nothing else. */
+/** Gates that a release adds to the one before, by their default; locked ones have no other value. */
 interface ReleaseGates extends Readonly<Partial<Record<Kind, string>>> {
   readonly since: number;
   /** Whether these and the ones before are all that there are: a name that is not among them is no gate. */
@@ -139,7 +139,7 @@ function removedIn(name: string, release: number): number | null {
 /** Set all gates of a stage. */
 const STAGES = ['AllAlpha', 'AllBeta'];
 
-/** What is wrong with a gate that is set; null: nothing. */
+/** The problem of a gate that is set; null: there is none. */
 function gateProblem(name: string, value: boolean, release: number): Omit<GateProblem, 'name'> | null {
   const gates = gatesOf(release);
   if (gates === null || STAGES.includes(name)) return null;

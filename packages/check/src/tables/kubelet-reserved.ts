@@ -38,7 +38,7 @@ export const RESERVED_CPUS = rule('exclusive', (section) => {
     section.refuse('exclusive', 'reservedSystemCPUs', `must not be given beside ${cgroup}`);
 });
 
-/** What a NUMA node keeps of a kind of memory is set once. */
+/** Each kind of memory is reserved once for a NUMA node. */
 export const NUMA_NODES = rule('unique', (section) => {
   const seen = new Set<string>();
   for (const entry of section.sections('reservedMemory'))

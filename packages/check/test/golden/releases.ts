@@ -10,7 +10,7 @@ function tooNew(apiVersion: string, kind: string, since: number, body = ''): Gol
   return { apiVersion, kind, release: since - 1, right: [], wrong: [[body, reported]] };
 }
 
-/** What 1.37 changed. */
+/** Changes of 1.37. */
 const CHANGED: readonly Golden[] = [
   {
     apiVersion: 'kubeadm.k8s.io/v1beta3',
