@@ -2,6 +2,7 @@ import { ListWatch } from '@kubernetes/client-node/dist/cache.js';
 import type { KubernetesListObject, KubernetesObject } from '@kubernetes/client-node/dist/types.js';
 import type { Watch } from '@kubernetes/client-node/dist/watch.js';
 import type { Clock } from '../../../src/base/clock.js';
+import { isMapping } from '../../../src/base/mapping.js';
 import { messageOf } from '../../../src/base/error-message.js';
 import type { Log } from '../../../src/base/log.js';
 import { cutMessage } from '../../../src/base/outside-text.js';
@@ -67,12 +68,12 @@ class Informer {
       this.retryMs = FIRST_RETRY_MS;
       cluster.listed(kind);
     };
-    // The informer calls only this function of a Watch.
-    const watch = new EventStream(connection, onListed) as Pick<Watch, 'watch'> as Watch;
-    this.informer = new ListWatch(PATHS[kind], watch, () => this.list(), false);
-    const put = (object: KubernetesObject): void => {
+    const put = (object: unknown): void => {
       cluster.put(kind, object);
     };
+    // The informer calls only this function of a Watch.
+    const watch = new EventStream(connection, onListed, put) as Pick<Watch, 'watch'> as Watch;
+    this.informer = new ListWatch(PATHS[kind], watch, () => this.list(), false);
     this.informer.on('add', put);
     this.informer.on('update', put);
     this.informer.on('delete', (object) => {
@@ -106,7 +107,12 @@ class Informer {
     if (status === NOT_FOUND && this.kind === 'ServiceCIDR')
       throw new AbsentError('the API server has no ServiceCIDRs');
     if (status !== OK) throw new Error(`status ${status}: ${text}`);
-    return JSON.parse(text) as KubernetesListObject<KubernetesObject>;
+    const list = JSON.parse(text) as Omit<KubernetesListObject<KubernetesObject>, 'items'> & {
+      readonly items?: readonly unknown[] | null;
+    };
+    const items = list.items ?? [];
+    for (const item of items) if (!isIdentified(item)) this.options.cluster.put(this.kind, item);
+    return { ...list, items: items.filter(isIdentified) };
   }
 
   private failed(error: unknown): void {
@@ -125,6 +131,11 @@ class Informer {
   }
 }
 
+/** Whether an informer can read an object. It fails a whole list, and ends the process in a watch, if one has no metadata. */
+function isIdentified(object: unknown): object is KubernetesObject {
+  return isMapping(object) && isMapping(object['metadata']);
+}
+
 /** There is no such kind. */
 class AbsentError extends Error {}
 
@@ -135,6 +146,8 @@ class EventStream {
   constructor(
     private readonly connection: Pick<ApiConnection, 'get'>,
     private readonly onListed: () => void,
+    /** Reports an object that the informer cannot read. */
+    private readonly report: (object: unknown) => void,
   ) {}
 
   watch(...[path, query, callback, done]: WatchArguments): Promise<AbortController> {
@@ -172,7 +185,8 @@ class EventStream {
       for await (const line of linesOf(body)) {
         timer.refresh();
         const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: unknown };
-        callback(type, object);
+        if (type === 'ERROR' ? isMapping(object) : isIdentified(object)) callback(type, object);
+        else this.report(object);
       }
     } finally {
       clearTimeout(timer);

@@ -148,14 +148,55 @@ t.test('one invalid event does not affect the next', (t) => {
     '{"type":"ADDED"}',
     '{"type":"GONE","object":{"kind":"Service","metadata":{}}}',
     '{"type":"ADDED","object":{"kind":"Pod","metadata":{}}}',
-    '{"type":"ADDED","object":{"kind":"Service"}}',
-    '{"type":"ADDED","object":{"kind":"Service","metadata":{"name":7}}}',
     '{"type":"ERROR","object":{"kind":"Service"}}',
   ];
   for (const text of wrong) {
     const events = decodeWatch(JSON_CODEC, 'Service', Buffer.from(`${text}\n${line}\n`));
     t.match(events, [{ type: 'undecodable' }, { type: 'ADDED', object: { name: 'web' } }], text);
   }
+  t.end();
+});
+
+t.test('an object that does not identify itself is left out alone', (t) => {
+  const good = JSON.stringify(SERVICE);
+  const nameless = { name: '', problem: /CodecError: (an object has no metadata|name is no text)/ };
+  for (const bad of [
+    '{"kind":"Service"}',
+    '{"kind":"Service","metadata":7}',
+    '{"kind":"Service","metadata":{"name":7}}',
+  ]) {
+    const list = `{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[${good},${bad},${good}]}`;
+    const { objects } = decodeList(JSON_CODEC, 'Service', Buffer.from(list));
+    t.match(objects, [{ name: 'web', problem: null }, nameless, { name: 'web', problem: null }], bad);
+    const lines = [bad, good].map((object) => `{"type":"ADDED","object":${object}}\n`).join('');
+    t.match(decodeWatch(JSON_CODEC, 'Service', Buffer.from(lines)), [
+      { type: 'ADDED', object: nameless },
+      { type: 'ADDED', object: { name: 'web', problem: null } },
+    ]);
+  }
+  for (const each of ['7', 'null', '[]']) {
+    const list = `{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[${each},${good}]}`;
+    t.match(decodeList(JSON_CODEC, 'Service', Buffer.from(list)).objects, [nameless, { name: 'web' }], each);
+  }
+  const [metadata, spec] = [bytesField(1, bytesField(1, Buffer.from('web'))), bytesField(2, Buffer.alloc(0))];
+  const broken = bytesField(1, Buffer.from([0x0a, 0x7f]));
+  const items = [spec, metadata, broken, metadata].map((item) => bytesField(2, item));
+  const list = Buffer.concat([bytesField(1, bytesField(2, Buffer.from('9'))), ...items]);
+  const kind = bytesField(1, bytesField(2, Buffer.from('ServiceList')));
+  const { objects } = decodeList(
+    PROTOBUF_CODEC,
+    'Service',
+    Buffer.concat([Buffer.from('k8s\0'), kind, bytesField(2, list)]),
+  );
+  t.same(
+    objects.map(({ name, problem }) => [name, problem?.startsWith('CodecError') ?? false]),
+    [
+      ['', true],
+      ['web', false],
+      ['', true],
+      ['web', false],
+    ],
+  );
   t.end();
 });
 
@@ -188,7 +229,6 @@ t.test('JSON lists are decoded in any order of fields', (t) => {
     `{"kind":"ServiceList",${meta},"items":[${item}]} {}`,
     `{"kind":"PodList",${meta},"items":[${item}]}`,
     `{"kind":"ServiceList","items":[${item}]}`,
-    `{"kind":"ServiceList",${meta},"items":[7]}`,
     '',
     'null',
   ]) {

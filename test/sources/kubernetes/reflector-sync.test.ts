@@ -349,6 +349,32 @@ t.test('an unreadable object in a list is kept, and everything is listed again a
   await world.running.stop();
 });
 
+t.test('an object without metadata is left out of initial events and lists, and the others are taken', async (t) => {
+  for (const metadata of [null, 7, { name: 7 }]) {
+    const world = new FakeWorld();
+    const bad = { ...serviceAt('bad', 2), metadata } as unknown as ApiObject;
+    const first = (await world.request('services', 1)).open();
+    for (const object of [serviceAt('a', 1), bad, serviceAt('c', 3)]) first.event('ADDED', object);
+    first.bookmark(SERVICE_TYPE, '10', true);
+    await settle();
+    t.same([...world.services.rows.keys()], ['default/a', 'default/c']);
+    t.match(world.status('services'), { synced: true, undecodable: 1, failures: {}, trouble: null });
+    t.match(world.log.lines.join('\n'), /cannot be used.*(an object has no metadata|name is no text)/);
+    first.event('MODIFIED', bad);
+    await world.advance(800);
+    (await world.request('services', 2)).fail({
+      code: 422,
+      reason: 'Invalid',
+      message: 'sendInitialEvents: Forbidden',
+    });
+    (await world.request('services', 3)).list('Service', '20', [serviceAt('a', 1), bad, serviceAt('d', 12)]);
+    await settle();
+    t.same([...world.services.rows.keys()], ['default/a', 'default/d']);
+    t.match(world.status('services'), { synced: true, failures: { undecodable: 1 }, trouble: null });
+    await world.running.stop();
+  }
+});
+
 t.test('an object without a name is reported once, and the others of its list are taken', async (t) => {
   const world = new FakeWorld();
   const first = (await world.request('services', 1)).open();

@@ -1,6 +1,7 @@
 import type { Row, RowKind } from '../../../state/rows.js';
 import type { Interner } from '../../translate/intern.js';
 import type { Translation } from '../../translate/metadata.js';
+import { CodecError } from './errors.js';
 
 /** What the API server reports about a failure (meta/v1 Status), as much of it as we act upon. */
 export interface ApiStatus {
@@ -22,11 +23,13 @@ export interface ReceivedObject {
   readonly name: string;
   /** Its resource version. */
   readonly version: string;
+  /** Why the object does not identify itself. Its name is empty then. */
+  readonly nameless?: CodecError;
   /** @throws CodecError when the bytes are not such an object, TranslateError naming every field that is wrong. */
   translate(names: Interner): Translation<Row>;
 }
 
-/** `undecodable`: an event about an object that cannot be identified. */
+/** `undecodable`: an event of which not even the type is known. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: ReceivedObject }
   | { readonly type: 'BOOKMARK'; readonly version: string; readonly initialEventsEnd: boolean }
@@ -57,6 +60,19 @@ export interface ListDecoder {
   push(chunk: Buffer): void;
   /** @throws CodecError when the list is not complete. */
   end(): ListMeta;
+}
+
+/** Reads an object of a list or of an event. One that does not identify itself is left out alone: the others do not depend on it. */
+export function received(read: () => ReceivedObject): ReceivedObject {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof CodecError)) throw error;
+    const translate = (): never => {
+      throw error;
+    };
+    return { namespace: '', name: '', version: '', nameless: error, translate };
+  }
 }
 
 export type ObjectSink = (object: ReceivedObject) => void;

@@ -1,7 +1,7 @@
 import { isMapping } from '../../../base/mapping.js';
 import type { RowKind } from '../../../state/rows.js';
 import { CodecError, TruncatedError } from './errors.js';
-import type { ListDecoder, ListMeta, ObjectSink } from './events.js';
+import { received, type ListDecoder, type ListMeta, type ObjectSink } from './events.js';
 import { Carry } from './frames.js';
 import { jsonObject, parseJson, textOf } from './json-values.js';
 
@@ -146,6 +146,7 @@ export class JsonListDecoder implements ListDecoder {
   private emit(bytes: Buffer, start: number, end: number, last: boolean): void {
     if (last && this.items === 0 && BLANK.test(bytes.toString('latin1', start, end))) return;
     this.items++;
-    this.sink(jsonObject(this.itemKind, parseJson(bytes, start, end)));
+    const item = parseJson(bytes, start, end);
+    this.sink(received(() => jsonObject(this.itemKind, item)));
   }
 }

@@ -1,7 +1,14 @@
 import { isMapping, type Mapping } from '../../../base/mapping.js';
 import type { RowKind } from '../../../state/rows.js';
 import { CodecError, TruncatedError } from './errors.js';
-import { INITIAL_EVENTS_END, type Codec, type EventSink, type WatchDecoder, type WatchEvent } from './events.js';
+import {
+  INITIAL_EVENTS_END,
+  received,
+  type Codec,
+  type EventSink,
+  type WatchDecoder,
+  type WatchEvent,
+} from './events.js';
 import { Carry } from './frames.js';
 import { JsonListDecoder } from './json-list.js';
 import { jsonObject, parseJson, statusOf, textOf } from './json-values.js';
@@ -81,7 +88,7 @@ class JsonWatchDecoder implements WatchDecoder {
       case 'ADDED':
       case 'MODIFIED':
       case 'DELETED':
-        return { type, object: jsonObject(this.kind, object) };
+        return { type, object: received(() => jsonObject(this.kind, object)) };
       default:
         throw new CodecError(`a watch event of the unknown type ${JSON.stringify(type)}`);
     }

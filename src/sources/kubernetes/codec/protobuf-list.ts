@@ -1,7 +1,7 @@
 import type { RowKind } from '../../../state/rows.js';
 import { hasMagic, MAGIC_BYTES, readKind, UNKNOWN } from './envelope.js';
 import { CodecError, TruncatedError } from './errors.js';
-import type { ListDecoder, ListMeta, ObjectSink } from './events.js';
+import { received, type ListDecoder, type ListMeta, type ObjectSink } from './events.js';
 import { FrameCutter, type Framing } from './frames.js';
 import { ProtobufObject } from './protobuf-object.js';
 import { BYTES, Cursor, tagOf } from './wire.js';
@@ -89,7 +89,8 @@ export class ProtobufListDecoder implements ListDecoder, Framing {
     if (tag === LIST.METADATA) this.meta = readListMeta(cursor);
     if (tag !== LIST.ITEMS) return;
     cursor.enter();
-    this.sink(new ProtobufObject(this.itemKind, bytes, cursor.position, end, cursor));
+    const { position } = cursor;
+    this.sink(received(() => new ProtobufObject(this.itemKind, bytes, position, end, cursor)));
   }
 
   /** A field's tag, the size of tag and length, and the length; null while they are not all there. */

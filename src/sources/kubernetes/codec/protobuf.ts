@@ -1,7 +1,7 @@
 import type { RowKind } from '../../../state/rows.js';
 import { openEnvelope, readStatus } from './envelope.js';
 import { CodecError, TruncatedError } from './errors.js';
-import type { ApiStatus, Codec, EventSink, WatchDecoder, WatchEvent } from './events.js';
+import { received, type ApiStatus, type Codec, type EventSink, type WatchDecoder, type WatchEvent } from './events.js';
 import { FrameCutter, type Framing } from './frames.js';
 import { ProtobufListDecoder } from './protobuf-list.js';
 import { ProtobufObject } from './protobuf-object.js';
@@ -82,14 +82,16 @@ class ProtobufWatchDecoder implements WatchDecoder, Framing {
       return { type, status: statusOf(bytes, raw, cursor) };
     }
     if (kind !== this.kind) throw new CodecError(`an event of kind ${JSON.stringify(kind)}, not ${this.kind}`);
-    const received = new ProtobufObject(this.kind, bytes, raw.start, raw.end, cursor);
+    const read = (): ProtobufObject => new ProtobufObject(this.kind, bytes, raw.start, raw.end, cursor);
     switch (type) {
-      case 'BOOKMARK':
-        return { type, version: received.version, initialEventsEnd: received.initialEventsEnd };
+      case 'BOOKMARK': {
+        const { version, initialEventsEnd } = read();
+        return { type, version, initialEventsEnd };
+      }
       case 'ADDED':
       case 'MODIFIED':
       case 'DELETED':
-        return { type, object: received };
+        return { type, object: received(read) };
       default:
         throw new CodecError(`a watch event of the unknown type ${JSON.stringify(type)}`);
     }

@@ -257,9 +257,12 @@ export class Inventory {
     return name !== '' && (namespace !== '') === this.resource.namespaced;
   }
 
-  private checkName(object: Named): void {
+  private checkName(object: ReceivedObject): void {
     if (this.isNamed(object)) return;
-    throw new CodecError(`a ${this.resource.kind} of namespace "${object.namespace}" and name "${object.name}"`);
+    throw (
+      object.nameless ??
+      new CodecError(`a ${this.resource.kind} of namespace "${object.namespace}" and name "${object.name}"`)
+    );
   }
 
   /** For reports: what is no name has no bound. */
