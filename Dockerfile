@@ -2,7 +2,7 @@
 # Node 24: docs/performance.md compares it with 22. The addon uses Node-API, so what is built here also runs on Node 20 and 22. The base image is named by its release;
 # deploy/release.sh adds its digest. An image for arm64 is cross-compiled on x64, so that nothing is emulated.
 
-FROM --platform=$BUILDPLATFORM node:24.21.0-bookworm-slim AS build
+FROM --platform=$BUILDPLATFORM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends g++ make python3 && rm -rf /var/lib/apt/lists/*
 WORKDIR /pointsman
 COPY package.json package-lock.json ./

@@ -20,8 +20,8 @@ interface Package {
   readonly devDependencies: Readonly<Record<string, string>>;
 }
 
-/** Nothing, or an image named by its full version and Debian's release, as deploy/release.sh leaves it or makes it. */
-const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a-f]{64})?)$/;
+/** Nothing, or an image named by its full version, Debian's release and its digest, as deploy/release.sh makes it. */
+const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim@sha256:[0-9a-f]{64})$/;
 /** What the program loads of its own when it is asked for. */
 const APART = [
   './secured.js',
@@ -95,7 +95,7 @@ t.test("a release names images by the digests in the registry's answer", (t) => 
   };
   const [, base = ''] = /^FROM (?:--platform=\S+ )?([^@ ]+)/m.exec(text('Dockerfile')) ?? [];
 
-  const [, container = ''] = /^ {4}container: (\S+)$/m.exec(text('.github/workflows/release.yml')) ?? [];
+  const [, container = ''] = /^ {4}container: ([^@\s]+)/m.exec(text('.github/workflows/release.yml')) ?? [];
   t.match(release('base', `${base}@${given}`, `${container}@${given}`), { status: 0, stderr: '' });
   t.match(text('Dockerfile'), ` ${base}@${given} AS build\n`);
   registry(`case $4 in docker://${base} | docker://${container}) echo ${asked} ;; *) exit 1 ;; esac`);

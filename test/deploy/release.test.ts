@@ -338,6 +338,8 @@ t.test('the workflow of a release takes the V8 code of the releaser, and no cont
     return spawnSync('sh', ['-c', check], { cwd: folder }).status === 0;
   };
   t.same([isTaken('node:24'), isTaken(`node:24@sha256:${'1'.repeat(64)}`)], [false, true]);
+  const [, container = ''] = /^ {4}container: (.*)$/m.exec(workflow) ?? [];
+  t.ok(isTaken(container), container);
   t.end();
 });
 
