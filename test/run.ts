@@ -3,15 +3,16 @@
 //     node .build/test/run.js [usual | all | nightly | wine | vm | vm-thorough | arm64] [PART OF A PATH ...]
 //
 // usual    every *.test file, those with many cases shortened (support/extent.ts)
-// all      these in full, and every *.thorough file
-// nightly  every *.nightly file, ten minutes of test/kernel/endurance, and more rounds of test/history and test/heap
-// vm       what npm run test:vm runs in its machine: every *.vm file, and those of sets, links and addresses
+// all      these in full, and every *.thorough and *.uml file
+// nightly  every *.nightly and *.uml-nightly file, ten minutes of test/kernel/endurance, and more rounds of test/history and test/heap
+// vm       what npm run test:vm runs in its machine: every *.vm file
 // wine     what npm run test:windows runs: every *.wine file
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables
 // arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
-// Files *.uml, and *.uml-thorough with all, run each under a kernel of its own (test/uml), and with vm where that kernel does not run. With POINTSMAN_TEST_SECONDS it stops after so long, and says which
-// files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
+// Files *.uml and *.uml-nightly run each under a kernel of its own (test/uml). With POINTSMAN_TEST_SECONDS it stops after so long,
+// and says which files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts).
+// Files that need what cannot be had here (support/needs.ts) are skipped.
 // Small files share a process. A file that prints nothing for SILENCE_MS is killed, however long it ran before.
 import { spawn } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
@@ -92,11 +93,6 @@ interface Result {
   readonly skipped: number;
 }
 
-/** In the emulated machine such files have the kernel that they need. */
-function isUserMode(name: string): boolean {
-  return extent.name !== 'vm' && USER_MODE.test(name);
-}
-
 /** The folder of a stage, or the package; empty: it is in none. */
 function folderOf(name: string): string {
   return /^(?:packages\/)?[^/]+(?=\/)/.exec(name)?.[0] ?? '';
@@ -114,7 +110,7 @@ function groups(files: readonly string[]): readonly Group[] {
     const name = testName(file);
     const folder = folderOf(name);
     const text = readFileSync(file, 'utf8');
-    const ownKernel = isUserMode(name);
+    const ownKernel = USER_MODE.test(name);
     if (PARSE_SOURCES.includes(name)) together.set('', [...(together.get('') ?? []), file]);
     else if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
       const isolated = !ownKernel && (NEEDS_NAMESPACE.test(text) || isRoutedHere(name));
@@ -231,7 +227,7 @@ if (!(await knowsLocalhost())) {
 process.env['PATH'] = path;
 process.env[PYTHON_VARIABLE] ??= findPython();
 process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
-if (extent.files.some(isUserMode)) {
+if (extent.files.some((file) => USER_MODE.test(file))) {
   const problem = await userModeProblem();
   if (problem !== null) missing.set('ip_vs', problem);
 }

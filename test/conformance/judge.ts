@@ -1,5 +1,4 @@
 import { FAMILIES, type Family } from '../../src/base/ip.js';
-import { underEmulation } from '../support/extent.js';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, Lab, type Closable } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
@@ -18,7 +17,7 @@ const SERVICE_CIDR = serviceCIDR('kubernetes', [PREFIXES.services.IPv4, PREFIXES
 /** Where clients are that have to get answers through the node which translated their question. */
 const CLIENTS = { IPv4: '203.0.113.0/24', IPv6: '2001:db8:203::/64' } as const;
 
-const ROWS_AT_ONCE = underEmulation(12, 48);
+const ROWS_AT_ONCE = 48;
 
 /** Counts outcomes, and lives as long as a case: a test of tap, or main.ts. */
 export interface Judgement extends ProxyScope {
@@ -28,8 +27,6 @@ export interface Judgement extends ProxyScope {
 
 export interface Choice {
   readonly mode: LabMode;
-  /** Steps of a case that run, where each costs ten times as much; all if absent. */
-  readonly mostSteps?: number;
   /** A program with kube-proxy's command line that is judged in place of ours; it reads objects from an API server. */
   readonly program?: string;
 }
@@ -45,12 +42,8 @@ interface Placed {
  * Each outcome is one assertion.
  */
 export async function judge(t: Judgement, cases: readonly Case[], choice: Choice): Promise<void> {
-  const { mostSteps = Infinity } = choice;
-  const placed = cases.map((each, index): Placed => ({
-    each: { ...each, steps: each.steps.slice(0, mostSteps) },
-    allocation: new Allocation(index),
-  }));
-  const lab = await laboratory(t, cases);
+  const placed = cases.map((each, index): Placed => ({ each, allocation: new Allocation(index) }));
+  const lab = await laboratory(t, cases, choice.mode);
   const shared = placed.filter(({ each }) => each.own === undefined);
   if (shared.length > 0)
     await t.test('cases of one process', (t) => judgeTogether(t, { lab, ...choice, options: {} }, shared));
@@ -72,9 +65,9 @@ interface Scene extends Choice {
 }
 
 /** With every server that a case asks for, each once. */
-async function laboratory(t: Judgement, cases: readonly Case[]): Promise<Lab> {
+async function laboratory(t: Judgement, cases: readonly Case[], mode: LabMode): Promise<Lab> {
   const lab = await Lab.start(t, NETWORK_OF_CASES);
-  await refuseEscapes(lab);
+  await refuseEscapes(lab, mode);
   for (const family of FAMILIES) {
     await lab.addPodAddress('pod-c', PLACES.visitor[family]);
     await lab.addRoute('remote-node', CLIENTS[family], PLACES.node[family]);

@@ -1,5 +1,5 @@
 import type { Protocol } from '../../src/base/protocol.js';
-import { underEmulation, usually } from '../support/extent.js';
+import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience, type Traffic } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -45,7 +45,7 @@ export async function laboratory(
 
 /** How many requests show that a client stays: endpoints are drawn, or, as in mode ipvs, taken in turn. */
 export function enough(drawn: number, inTurn = 3): number {
-  return traitsOf(labMode()).takesTurns ? underEmulation(inTurn, 2 * inTurn) : drawn;
+  return traitsOf(labMode()).takesTurns ? 2 * inTurn : drawn;
 }
 
 /** The one endpoint that answers all of these requests. */

@@ -1,6 +1,6 @@
 // Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
 import t from 'tap';
-import { inFull, underEmulation, usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -38,7 +38,7 @@ t.test('a client keeps its endpoint whichever frontend of the Service port it us
       targets.push(...targets.splice(0, FAMILY_VIEWS.indexOf(view) + 1));
       for (const to of targets) {
         for (const protocol of ['TCP', 'UDP', 'SCTP'] as const) {
-          for (const { from } of protocol === 'TCP' ? CLIENTS : underEmulation(CLIENTS.slice(1, 3), CLIENTS)) {
+          for (const { from } of protocol === 'TCP' ? CLIENTS : CLIENTS) {
             const where = TRAITS.sharesAffinity ? `in family ${FAMILY_VIEWS.indexOf(view)}` : `at ${to}`;
             const client = `${from} by ${protocol} ${where}`;
             const name = await theOne(lab, { from, to, protocol }, round === 0 ? enough(6) : 2);
@@ -69,7 +69,7 @@ t.test('clients whose endpoint is removed move at once, others keep theirs', asy
   let endpoints: readonly (typeof PODS)[number][] = PODS;
   let expected = before;
   // One endpoint after the other goes: a client moves exactly when its own goes.
-  for (const gone of underEmulation(LEAVING.slice(0, 2), usually(LEAVING.slice(0, 2), LEAVING))) {
+  for (const gone of usually(LEAVING.slice(0, 2), LEAVING)) {
     endpoints = endpoints.filter((name) => name !== gone);
     await proxy.apply(sticky(LONG, { endpoints }));
     const after = await Promise.all(clients.map((client) => theOne(lab, client)));
@@ -93,12 +93,10 @@ t.test('affinity: removal of an endpoint under traffic', inFull, async (t) => {
   // No pod that is an endpoint: a client that is remembered as its own endpoint has no way out of hairpin while that one is removed.
   const clients = [...CLIENTS.filter(({ from }) => from !== 'pod-b'), { from: 'remote-node' }];
   const watches = await Promise.all(
-    clients.map(({ from }) =>
-      lab.watch({ from, to: CLUSTER_IP, timeoutMs: patience(3000) }, 2, underEmulation(300, 2)),
-    ),
+    clients.map(({ from }) => lab.watch({ from, to: CLUSTER_IP, timeoutMs: patience(3000) }, 2, 2)),
   );
   let endpoints: readonly (typeof PODS)[number][] = PODS;
-  for (const gone of PODS.slice(0, underEmulation(2, 4))) {
+  for (const gone of PODS.slice(0, 4)) {
     endpoints = endpoints.filter((name) => name !== gone);
     await proxy.apply(sticky(LONG, { endpoints }));
     for (const { from } of clients) {
@@ -119,7 +117,7 @@ t.test('affinity: removal of an endpoint under traffic', inFull, async (t) => {
 t.test('affinity: expiry and refresh', async (t) => {
   const lab = await laboratory(t);
   // Longer than the ten seconds that ip_vs remembers a connection which was reset: it looks again a minute later where it has some when the time is over.
-  const seconds = underEmulation(15, patience(3000) / 1000);
+  const seconds = patience(3000) / 1000;
   await Proxy.start(t, lab, { objects: sticky(seconds) });
   const clients = CLIENTS.flatMap(({ from }) =>
     [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)].map((to) => ({ from, to })),

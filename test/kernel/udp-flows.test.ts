@@ -2,7 +2,7 @@
 // needs: conntrack
 import t from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
-import { inFull, underEmulation, usually } from '../support/extent.js';
+import { inFull, usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, patience, type Connection, type Traffic } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -102,7 +102,7 @@ for (const protocol of ['UDP', 'SCTP'] as const) {
     };
 
     await proxy.apply(dns(protocol, { endpoints: [] }));
-    const all = await flows(lab, protocol, underEmulation(SOME_WAYS, usually(SOME_WAYS, WAYS)));
+    const all = await flows(lab, protocol, usually(SOME_WAYS, WAYS));
     for (const { title, connection } of all) t.equal(await who(connection), 'refused', `no endpoints: ${title}`);
     await proxy.apply(dns(protocol, {}));
     await moved(all, /^pod-a .*:53$/, 'first endpoint');

@@ -25,21 +25,18 @@ function compiled(): readonly string[] {
 }
 
 /** Files that need a kernel with ip_vs, and of nf_tables nothing: see test/uml. */
-export const USER_MODE = /\.uml(?:-thorough)?\.js$/;
-
-/** Set where that kernel does not run: the emulated machine runs its files then. */
-export const USER_MODE_ELSEWHERE = 'POINTSMAN_VM_USER_MODE';
+export const USER_MODE = /\.uml(?:-nightly)?\.js$/;
 
 /** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
 const INTERPRETED = ['--no-opt', '--no-sparkplug'];
 
 /** Which files an extent of test/run.ts has, what its processes find in their environment, and Node's options for them. */
 const EXTENTS = {
-  usual: { files: /\.(?:test|uml)\.js$/, env: {}, options: [] },
-  all: { files: /\.(?:test|thorough|uml|uml-thorough)\.js$/, env: {}, options: [] },
+  usual: { files: /\.test\.js$/, env: {}, options: [] },
+  all: { files: /\.(?:test|thorough|uml)\.js$/, env: {}, options: [] },
   nightly: {
     files:
-      /\.nightly\.js$|\/(?:history|endurance)\.test\.js$|\/heap\.thorough\.js$|\/(?:history-[\w-]+|hostile-iptables-nft\.thorough)\.js$/,
+      /\.(?:uml-)?nightly\.js$|\/(?:history|endurance)\.test\.js$|\/heap\.thorough\.js$|\/(?:history-[\w-]+|hostile-iptables-nft\.thorough)\.js$/,
     env: {
       POINTSMAN_ENDURANCE_SECONDS: '600',
       POINTSMAN_HISTORY_ROUNDS: '200',
@@ -48,7 +45,7 @@ const EXTENTS = {
     options: [],
   },
   wine: { files: /\.wine\.js$/, env: {}, options: [] },
-  vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {}, options: INTERPRETED },
+  vm: { files: /\.vm\.js$/, env: {}, options: INTERPRETED },
   arm64: {
     files:
       /\/native\/(?:wire|misuse|contract-twins)\.test\.js$|\/dataplane\/(?:xtables\/print|ipvs\/render)\.test\.js$/,
@@ -74,10 +71,8 @@ export function extentOf(argv: readonly string[]): Extent {
   const name = (Object.keys(EXTENTS) as ExtentName[]).find((each) => each === argv[0]) ?? 'all';
   const wanted = argv[0] === name ? argv.slice(1) : argv;
   const { files: pattern, env, options } = EXTENTS[name];
-  const isElsewhere = name === 'vm' && process.env[USER_MODE_ELSEWHERE] !== undefined;
-  const isMeant = (file: string): boolean => pattern.test(file) || (isElsewhere && /\.uml\.js$/.test(file));
   const files = compiled()
-    .filter((file) => isMeant(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
+    .filter((file) => pattern.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
     .sort();
   return { name, files, env, options };
 }

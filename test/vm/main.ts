@@ -12,8 +12,7 @@ import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
 import { findPrograms, programsCache } from '../support/programs.js';
-import { extentOf, USER_MODE_ELSEWHERE } from '../support/test-files.js';
-import { userModeProblem } from '../uml/machine.js';
+import { extentOf } from '../support/test-files.js';
 import { bundleTests } from './bundle.js';
 import { runMachine } from './machine.js';
 import { provision } from './provision.js';
@@ -56,11 +55,6 @@ function testVariables(): Record<string, string> {
 async function bundleVariable(folder: string, args: readonly string[]): Promise<Readonly<Record<string, string>>> {
   const [script = '', ...wanted] = args;
   if (!script.endsWith('/test/run.js')) return {};
-  const problem = await userModeProblem();
-  if (problem !== null) {
-    process.stdout.write(`# files *.uml run in this machine: ${problem}\n`);
-    process.env[USER_MODE_ELSEWHERE] = '1';
-  }
   const { files, options } = extentOf(wanted);
   await bundleTests(folder, files, options);
   return { POINTSMAN_TEST_BUNDLE: folder };

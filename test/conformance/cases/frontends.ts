@@ -1,7 +1,7 @@
 // Which addresses and ports of a Service answer, and by whom.
 import { FAMILIES, type Family } from '../../../src/base/ip.js';
 import { PREFIXES } from '../../support/lab/topology.js';
-import type { Case, ServiceSpec } from '../case.js';
+import type { Case, Flow, ServiceSpec } from '../case.js';
 
 const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const;
 const TCP_AND_UDP = [{ port: 80 }, { port: 80, protocol: 'UDP' }] as const satisfies ServiceSpec['ports'];
@@ -18,6 +18,9 @@ const SOME_PORTS = [
 const UNUSED_PORT = { expect: 'refused', differs: { 'unused ports are left alone': 'unreachable' } } as const;
 
 const UNUSED_ADDRESS = { expect: 'dropped', differs: { 'unused addresses are left alone': 'unreachable' } } as const;
+
+/** With a connection open. */
+const GIVEN_UP = { ...UNUSED_ADDRESS, differs: { ...UNUSED_ADDRESS.differs, 'connections drain': 'refused' } } as const;
 
 /** A Service of every kind of frontend. */
 const everywhere = (fields: Partial<ServiceSpec>): readonly ServiceSpec[] => [
@@ -195,20 +198,20 @@ export const FRONTEND_CASES: readonly Case[] = [
     title: 'a Service is served in the families that it has, and follows a change of them',
     shows: ['E-80'],
     // A family that the Service lacks stays unanswered, and its node port is no node port.
-    steps: FAMILY_LISTS.map((families) => ({
+    steps: FAMILY_LISTS.map((families, step) => ({
       title: families.join(' and '),
       objects: [
         { service: 'web', type: 'NodePort' as const, families, ports: [{ port: 80 }], endpoints: ['pod-a' as const] },
       ],
-      flows: FAMILIES.flatMap((family) =>
+      flows: FAMILIES.flatMap((family): readonly Flow[] =>
         families.includes(family)
           ? [
-              { from: 'pod-b' as const, to: 'web:80', family, expect: 'kept pod-a' },
-              { from: 'client' as const, to: 'web node-port:80', family, expect: 'masqueraded pod-a' },
+              { from: 'pod-b', to: 'web:80', family, expect: 'kept pod-a', hold: true },
+              { from: 'client', to: 'web node-port:80', family, expect: 'masqueraded pod-a' },
             ]
           : [
-              { from: 'pod-b' as const, to: 'web:80', family, ...UNUSED_ADDRESS },
-              { from: 'client' as const, to: 'web node-port:80', family, expect: 'refused' },
+              { from: 'pod-b', to: 'web:80', family, ...(step === 0 ? UNUSED_ADDRESS : GIVEN_UP) },
+              { from: 'client', to: 'web node-port:80', family, expect: 'refused' },
             ],
       ),
     })),

@@ -18,3 +18,8 @@ export const CASES: readonly Case[] = [
 
 /** Cases that need no process of their own: no configuration changes them. */
 export const SHARED: readonly Case[] = CASES.filter(({ own }) => own === undefined);
+
+/** Whether something else on the node uses nf_tables in it. */
+export function startsNft({ steps }: Case): boolean {
+  return steps.some(({ acts = [] }) => acts.some((act) => 'run' in act && act.run[0] === 'nft'));
+}

@@ -64,6 +64,10 @@ const further = (place: 'later' | 'fourth', add: boolean): Act => ({
   add,
 });
 
+const SERVED = { expect: BOTH, hold: true } as const;
+/** What is left of a node port with a connection. */
+const DRAINS = { 'connections drain': 'refused' } as const;
+
 /** An address that the node is given and loses; in between, whether it has node ports. */
 const laterAddress = (v4: boolean, v6: boolean): readonly Step[] => {
   const to = 'web node-port at later:80';
@@ -72,14 +76,17 @@ const laterAddress = (v4: boolean, v6: boolean): readonly Step[] => {
       title: 'address added live',
       acts: [further('later', true)],
       flows: [
-        { from: 'node', to, family: 'IPv4', expect: v4 ? BOTH : 'refused' },
-        { from: 'node', to, family: 'IPv6', expect: v6 ? BOTH : 'refused' },
+        { from: 'node', to, family: 'IPv4', ...(v4 ? SERVED : { expect: 'refused' }) },
+        { from: 'node', to, family: 'IPv6', ...(v6 ? SERVED : { expect: 'refused' }) },
       ],
     },
     {
       title: 'address removed live',
       acts: [further('later', false)],
-      flows: [{ from: 'node', to, expect: 'unreachable' }],
+      flows: [
+        { from: 'node', to, family: 'IPv4', expect: 'unreachable', differs: v4 ? DRAINS : {} },
+        { from: 'node', to, family: 'IPv6', expect: 'unreachable', differs: v6 ? DRAINS : {} },
+      ],
     },
   ];
 };
@@ -208,7 +215,7 @@ export const NODE_PORT_CASES: readonly Case[] = [
             from: 'node',
             to: ['web node-port at later:80', 'web node-port at fourth:80'],
             protocol: PROTOCOLS,
-            expect: BOTH,
+            ...SERVED,
           },
           { from: 'node', to: ['empty node-port at later:80', 'empty node-port at fourth:80'], expect: 'refused' },
           { from: 'node', to: 'web:80', protocol: PROTOCOLS, expect: BOTH },
@@ -218,7 +225,7 @@ export const NODE_PORT_CASES: readonly Case[] = [
         title: 'one of the four removed',
         acts: [further('later', false)],
         flows: [
-          { from: 'node', to: 'web node-port at later:80', expect: 'unreachable' },
+          { from: 'node', to: 'web node-port at later:80', expect: 'unreachable', differs: DRAINS },
           { from: 'node', to: 'web node-port at fourth:80', expect: BOTH },
           { from: 'client', to: 'web node-port:80', expect: BOTH },
         ],

@@ -1,5 +1,5 @@
-// ip_vs as it is, compared with what ipvsadm says; and what else of ipvs mode's kernel not every machine has. Runs in the virtual machine of npm run test:vm.
-// needs: ip
+// ip_vs as it is, compared with what ipvsadm says; and what else of ipvs mode's kernel not every machine has.
+// needs: ip, ip_vs
 import '../support/namespace.js';
 
 import { createSocket } from 'node:dgram';
