@@ -11,12 +11,15 @@ import { refOf, type Row, type RowRef } from '../src/state/rows.js';
 import type { ApiObject } from './support/api-objects.js';
 import { differences, entriesOf } from './support/collections.js';
 import { KERNELSPACE_STORIES } from './support/fake-hns/world.js';
+import { rememberAtMost } from './support/fake-kernel/compiler.js';
 import { NFTABLES_STORIES } from './support/fake-kernel/world.js';
 import { serviceCIDR } from './support/rows.js';
 import { parseStory } from './support/scenario-file.js';
 import { LINUX_STORIES, SCENARIO_MODES } from './support/scenario-modes.js';
 import { ScenarioProcess } from './support/scenario-process.js';
 import type { ScenarioMode, ScenarioWorld } from './support/scenario-world.js';
+
+rememberAtMost(1000);
 
 /** Of each kind, in all waves. */
 const SERVICES = Number(process.env['POINTSMAN_HEAP_SERVICES'] ?? 1000);

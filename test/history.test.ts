@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
+import { rememberAtMost } from './support/fake-kernel/compiler.js';
 import { FakeCluster } from './support/history/cluster.js';
 import { RealCluster } from './support/history/real-cluster.js';
 import { play, type Failure } from './support/history/play.js';
@@ -15,6 +16,8 @@ import { SeededRandom } from './support/random.js';
 import { parseStory, type Story } from './support/scenario-file.js';
 import { LINUX_STORIES, SCENARIO_MODES } from './support/scenario-modes.js';
 import type { ScenarioMode } from './support/scenario-world.js';
+
+rememberAtMost(1000);
 
 const SEED = Number(process.env['POINTSMAN_HISTORY_SEED'] ?? Date.now() % 1_000_000);
 const ROUNDS = Number(process.env['POINTSMAN_HISTORY_ROUNDS'] ?? usually(4, 20));
