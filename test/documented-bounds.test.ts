@@ -45,7 +45,7 @@ import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socke
 import { MAX_FRAME_BYTES } from '../src/sources/kubernetes/codec/frames.js';
 import { QUEUED } from '../src/sources/kubernetes/events/event-sender.js';
 import { MAX_BODY_BYTES as MAX_MANIFEST_BYTES } from '../src/sources/manifests/http-get.js';
-import { boundsOf, numberOf, ROWS, WITHOUT_ROW } from './support/bounds.js';
+import { boundsOf, documented, numberOf, ROWS, WITHOUT_ROW, type Bounds } from './support/bounds.js';
 import { MOST_WALKED } from './support/rules-walked.js';
 
 const KIB = 1 << 10;
@@ -62,9 +62,6 @@ function of(bound: string): number {
   const [file = '', name = ''] = bound.split(' ');
   return numberOf(boundsOf(file).get(name) ?? '');
 }
-
-/** The numbers of each row of a table, by its first cell. */
-type Bounds = Readonly<Record<string, readonly number[]>>;
 
 const HANDSHAKES: Bounds = {
   'TLS handshakes': [HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE],
@@ -159,21 +156,6 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'warnings in an answer': [MAX_WARNINGS, MAX_WARNING_BYTES],
   },
 };
-
-/** The table of bounds of a page. Numbers in code, such as those of flags' names, do not count. */
-function documented(page: string): Bounds {
-  const [, section = ''] = readFileSync(page, 'utf8').split('\n## Bounds\n');
-  const [table = ''] = section.split('\n## ');
-  const rows = [...table.matchAll(/^\| (.*?) \| (.*?) \|/gm)].filter(
-    ([, first = '']) => !/^(?:Resource|-+)$/.test(first),
-  );
-  return Object.fromEntries(
-    rows.map(([, resource = '', bound = '']) => {
-      const numbers = bound.replaceAll(/`[^`]*`/g, '').match(/\d[\d,.]*/g) ?? [];
-      return [resource, numbers.map((text) => Number(text.replace(/[,.]$/, '').replaceAll(',', '')))];
-    }),
-  );
-}
 
 for (const [page, expected] of Object.entries(PAGES))
   t.test(`${page} names the bounds that the code has`, (t) => {

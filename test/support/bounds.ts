@@ -239,3 +239,21 @@ export function numberOf(text: string): number {
   const product = operator === '<<' ? one * 2 ** other : operator === '**' ? one ** other : one * other;
   return operator === '*' ? rest.reduce((value, part) => value * part, product) : product;
 }
+
+/** The numbers of each row of a table, by its first cell. */
+export type Bounds = Readonly<Record<string, readonly number[]>>;
+
+/** The table of bounds of a page. Numbers in code, such as those of flags' names, do not count. */
+export function documented(page: string): Bounds {
+  const [, section = ''] = readFileSync(page, 'utf8').split('\n## Bounds\n');
+  const [table = ''] = section.split('\n## ');
+  const rows = [...table.matchAll(/^\| (.*?) \| (.*?) \|/gm)].filter(
+    ([, first = '']) => !/^(?:Resource|-+)$/.test(first),
+  );
+  return Object.fromEntries(
+    rows.map(([, resource = '', bound = '']) => {
+      const numbers = bound.replaceAll(/`[^`]*`/g, '').match(/\d[\d,.]*/g) ?? [];
+      return [resource, numbers.map((text) => Number(text.replace(/[,.]$/, '').replaceAll(',', '')))];
+    }),
+  );
+}
