@@ -4,9 +4,13 @@
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
 
 #include "netlink/socket.h"
 #include "route/message.h"
@@ -72,11 +76,33 @@ Status bring_up(Socket& socket, const std::string& name, const std::vector<WireA
   return Done{};
 }
 
-Status furnish(int space, const std::string& link, const std::vector<WireAddress>& addresses) {
+/// A port that leaves the bridge's own hardware address and MTU as they are.
+Result<route::BridgePort> port_of(const std::string& bridge) {
+  ifreq request{};
+  bridge.copy(request.ifr_name, IFNAMSIZ - 1);
+  const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool known = descriptor >= 0 && ioctl(descriptor, SIOCGIFMTU, &request) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!known) return netlink::system_error(error, bridge);
+  route::BridgePort port{if_nametoindex(bridge.c_str()), static_cast<std::uint32_t>(request.ifr_mtu), {0xfe, 0xff}};
+  if (port.bridge == 0) return netlink::system_error(errno, bridge);
+  const auto random = std::span(port.hardware_address).subspan(2);
+  if (getrandom(random.data(), random.size(), 0) < 0) return netlink::system_error(errno, "random bytes");
+  return port;
+}
+
+Status furnish(int space, const std::string& link, const std::vector<WireAddress>& addresses, const std::optional<std::string>& bridge) {
+  std::optional<route::BridgePort> port;
+  if (bridge) {
+    const auto found = port_of(*bridge);
+    if (!found.ok()) return found.error();
+    port = found.value();
+  }
   auto here = Socket::open(NETLINK_ROUTE);
   if (!here.ok()) return here.error();
-  if (const auto made = ask(here.value(), route::encode_new_veth(kSequence, link, kInside, space)); !made.ok()) return made.error();
-  if (const auto up = bring_up(here.value(), link, addresses, false); !up.ok()) return up.error();
+  if (const auto made = ask(here.value(), route::encode_new_veth(kSequence, link, kInside, space, port)); !made.ok()) return made.error();
+  if (const auto up = bring_up(here.value(), link, bridge ? std::vector<WireAddress>{} : addresses, false); !up.ok()) return up.error();
   return run_inside(space, [&]() -> Status {
     auto there = Socket::open(NETLINK_ROUTE);
     if (!there.ok()) return there.error();
@@ -96,15 +122,23 @@ Status run_inside(int space, const std::function<Status()>& work) {
   return ran.ok() ? done : ran;
 }
 
-Result<int> open_space(const std::string& link, const std::vector<WireAddress>& addresses) {
+Result<int> open_space(const std::string& link, const std::vector<WireAddress>& addresses, const std::optional<std::string>& bridge) {
   auto space = make_space();
   if (!space.ok()) return space.error();
-  if (const auto furnished = furnish(space.value(), link, addresses); !furnished.ok()) {
+  if (const auto furnished = furnish(space.value(), link, addresses, bridge); !furnished.ok()) {
     // With it goes the wire, both ends of it.
     close(space.value());
     return furnished.error();
   }
   return space.value();
+}
+
+Status lease_address(const std::string& link, ByteView address, std::uint8_t prefix, std::uint32_t seconds) {
+  const std::uint32_t index = if_nametoindex(link.c_str());
+  if (index == 0) return netlink::system_error(errno, link);
+  auto here = Socket::open(NETLINK_ROUTE);
+  if (!here.ok()) return here.error();
+  return ask(here.value(), route::encode_leased_address(kSequence, index, address, prefix, seconds));
 }
 
 }  // namespace pointsman::probe

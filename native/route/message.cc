@@ -31,6 +31,21 @@ void begin(MessageWriter& writer, std::uint16_t type, std::uint16_t flags, std::
   writer.begin_message(type, static_cast<std::uint16_t>(NLM_F_REQUEST | flags), sequence, bytes);
 }
 
+/// Opens a message about an address of a link.
+void begin_address(MessageWriter& writer, std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint32_t link, ByteView address,
+                   std::uint8_t prefix) {
+  const bool wide = address.size() == 16;
+  ifaddrmsg header{};
+  header.ifa_family = wide ? AF_INET6 : AF_INET;
+  header.ifa_prefixlen = prefix;
+  // On a link that is down, duplicate address detection would get no answer, and the address is not in use before that.
+  if (wide) header.ifa_flags = IFA_F_NODAD;
+  header.ifa_index = link;
+  begin(writer, type, static_cast<std::uint16_t>(NLM_F_ACK | flags), sequence, header);
+  writer.put_bytes(IFA_LOCAL, address);
+  writer.put_bytes(IFA_ADDRESS, address);
+}
+
 }  // namespace
 
 Bytes encode_addresses(std::uint32_t sequence) {
@@ -75,7 +90,7 @@ Bytes encode_delete_link(std::uint32_t sequence, const std::string& name) {
   return writer.take();
 }
 
-Bytes encode_new_veth(std::uint32_t sequence, const std::string& name, const std::string& peer, int space) {
+Bytes encode_new_veth(std::uint32_t sequence, const std::string& name, const std::string& peer, int space, const std::optional<BridgePort>& port) {
   // The other end is described as in a message of its own.
   MessageWriter other;
   begin(other, RTM_NEWLINK, 0, sequence, ifinfomsg{});
@@ -85,6 +100,11 @@ Bytes encode_new_veth(std::uint32_t sequence, const std::string& name, const std
   MessageWriter writer;
   begin(writer, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, ifinfomsg{});
   writer.put_string(IFLA_IFNAME, name);
+  if (port) {
+    writer.put_bytes(IFLA_ADDRESS, port->hardware_address);
+    writer.put_host32(IFLA_MTU, port->mtu);
+    writer.put_host32(IFLA_MASTER, port->bridge);
+  }
   writer.nest(IFLA_LINKINFO, [&] {
     writer.put_string(IFLA_INFO_KIND, "veth");
     writer.nest(IFLA_INFO_DATA, [&] { writer.put_bytes(VETH_INFO_PEER, other.bytes().subspan(NLMSG_HDRLEN)); });
@@ -106,15 +126,24 @@ Bytes encode_link_up(std::uint32_t sequence, std::uint32_t link) {
 
 Bytes encode_new_address(std::uint32_t sequence, std::uint32_t link, ByteView address, std::uint8_t prefix) {
   MessageWriter writer;
-  const bool wide = address.size() == 16;
-  ifaddrmsg header{};
-  header.ifa_family = wide ? AF_INET6 : AF_INET;
-  header.ifa_prefixlen = prefix;
-  if (wide) header.ifa_flags = IFA_F_NODAD;
-  header.ifa_index = link;
-  begin(writer, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, header);
-  writer.put_bytes(IFA_LOCAL, address);
-  writer.put_bytes(IFA_ADDRESS, address);
+  begin_address(writer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sequence, link, address, prefix);
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_leased_address(std::uint32_t sequence, std::uint32_t link, ByteView address, std::uint8_t prefix, std::uint32_t seconds) {
+  MessageWriter writer;
+  if (seconds == 0) {
+    begin_address(writer, RTM_DELADDR, 0, sequence, link, address, prefix);
+  } else {
+    begin_address(writer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sequence, link, address, prefix);
+    // Deprecated from the start: packets of this machine take another address as their source.
+    ifa_cacheinfo life{};
+    life.ifa_valid = seconds;
+    std::array<std::uint8_t, sizeof life> bytes{};
+    std::memcpy(bytes.data(), &life, sizeof life);
+    writer.put_bytes(IFA_CACHEINFO, bytes);
+  }
   writer.end_message();
   return writer.take();
 }
@@ -135,20 +164,12 @@ Bytes encode_default_route(std::uint32_t sequence, std::uint32_t link, ByteView 
 }
 
 void encode_address(MessageWriter& writer, std::uint32_t sequence, bool add, std::uint32_t link, ByteView address) {
-  const bool wide = address.size() == 16;
-  ifaddrmsg header{};
-  header.ifa_family = wide ? AF_INET6 : AF_INET;
-  header.ifa_prefixlen = static_cast<std::uint8_t>(address.size() * 8);
-  // On a link that is down, duplicate address detection would get no answer, and the address is not in use before that.
-  if (wide) header.ifa_flags = IFA_F_NODAD;
-  header.ifa_index = link;
+  const auto prefix = static_cast<std::uint8_t>(address.size() * 8);
   if (add) {
-    begin(writer, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, header);
+    begin_address(writer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sequence, link, address, prefix);
   } else {
-    begin(writer, RTM_DELADDR, NLM_F_ACK, sequence, header);
+    begin_address(writer, RTM_DELADDR, 0, sequence, link, address, prefix);
   }
-  writer.put_bytes(IFA_LOCAL, address);
-  writer.put_bytes(IFA_ADDRESS, address);
   writer.end_message();
 }
 

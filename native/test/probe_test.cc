@@ -48,7 +48,7 @@ TEST(a_thread_that_cannot_be_made_is_an_error) {
     });
     CHECK(!ran.ok());
     if (!ran.ok()) CHECK(ran.error().code == EAGAIN || ran.error().code == ENOMEM);
-    CHECK(!probe::open_space("pm-test", {}).ok());
+    CHECK(!probe::open_space("pm-test", {}, std::nullopt).ok());
   }
   CHECK(!worked);
   close(own);

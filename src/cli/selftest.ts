@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { closeSync } from 'node:fs';
-import { createSocket } from 'node:dgram';
-import { createServer } from 'node:net';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { printEndpoint } from '../base/endpoint-list.js';
 import { familyOf, isLoopback, parseAddress, type Family, type IPAddress } from '../base/ip.js';
@@ -13,6 +10,7 @@ import type { ExplainedPacket } from '../serve/explain-packet.js';
 import {
   packed,
   SELFTEST_BLOCKS,
+  SELFTEST_LONGEST_MS,
   SELFTEST_PORT,
   SELFTEST_TARGET_PORT,
   selftestAddresses,
@@ -25,48 +23,31 @@ import type { ServiceDetail } from '../serve/service-answers.js';
 import { ask, hold } from './ask.js';
 import { AskError } from './ask-error.js';
 import { printSelftest, type SelftestRow } from './print-selftest.js';
+import {
+  bridgeRows,
+  clientOf,
+  NOTHING_SENT,
+  ON_BRIDGE,
+  ownTrials,
+  senderOf,
+  type Client,
+  type Ports,
+  trialTo,
+  type Tested,
+  type Trial,
+  type Wire,
+} from './selftest-trial.js';
+import { serveSources } from './selftest-server.js';
 import { agreesWith, isLost, outcomeOf, reasonsOf } from './selftest-outcome.js';
 import { findService, readAnswer } from './services.js';
 
 type Asked = Extract<LoadedConfig, { readonly command: 'selftest' }>;
-type Tested = 'TCP' | 'UDP';
-type Ports = SelftestEndpoint['ports'];
 
 /** Packets that wait for an answer at once: each takes a thread. */
 const AT_ONCE = 3;
 /** How long the kernel may take to hold the Service of the test. */
 const PROGRAMMED_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
-
-/** Where packets are sent from. */
-interface Client {
-  readonly name: string;
-  /** Null: this node's own network. */
-  readonly space: number | null;
-  /** For `explain --from`. */
-  readonly sender: (family: Family) => string;
-}
-
-/** Something to try. */
-interface Trial {
-  readonly what: string;
-  readonly client: Client;
-  readonly protocol: Tested;
-  readonly address: IPAddress;
-  readonly port: number;
-  /** It is the test's own server that answers, with the address that it sees. */
-  readonly isOwn: boolean;
-  /** Whether rules are on the way, of which `explain` tells. */
-  readonly isExplained: boolean;
-}
-
-/** Of the Service that the process serves for the test. @param port one, or one for each protocol. */
-function ownTrials(what: string, client: Client, address: IPAddress, port: number | Ports = SELFTEST_PORT): Trial[] {
-  return (['TCP', 'UDP'] as const).map((protocol) => {
-    const own = typeof port === 'number' ? port : port[protocol];
-    return { what, client, protocol, address, port: own, isOwn: true, isExplained: what !== 'endpoint' };
-  });
-}
 
 /** Sends packets to Services as clients do, and says what came of it. The exit status. */
 export async function selftest(
@@ -81,23 +62,19 @@ export async function selftest(
     if (rows.some(({ result }) => result === 'failed')) return 1;
     return rows.some(({ result }) => result === 'passed') ? 0 : 2;
   } finally {
-    test.end();
+    await test.end();
   }
 }
 
-const NOTHING_SENT = { from: '', to: '', protocol: null, source: null, milliseconds: null, agrees: null } as const;
-
-/** Clients of the test are on no bridge of pods, whose packets may take a way past the rules: that fails without a packet. */
-function bridgeRows({ observations }: Pick<ProcessStatus, 'observations'>): readonly SelftestRow[] {
-  const bridges = observations.filter(({ kind }) => kind === 'bridge');
-  return bridges.map(({ text }) => ({ what: 'pods on one bridge', result: 'failed', text, ...NOTHING_SENT }));
+function isOfOthers({ kind, severity }: ExplainedPacket['observations'][number]): boolean {
+  return kind === 'foreign-rules' && severity === 'warning';
 }
 
 class Selftest {
   private readonly block = process.pid % SELFTEST_BLOCKS;
-  private readonly node: Client = { name: 'node', space: null, sender: () => 'node' };
+  private readonly node: Client = { name: 'node', space: null, link: null, address: () => null };
   private readonly skipped: SelftestRow[] = [];
-  private readonly ends: (() => void)[] = [];
+  private readonly ends: (() => void | Promise<void>)[] = [];
 
   constructor(
     private readonly asked: Asked,
@@ -115,38 +92,39 @@ class Selftest {
       services.length === 0
         ? await this.ownTrials(client, addresses)
         : (await Promise.all(services.map((named) => this.trialsOf(named, client)))).flat();
-    return [...(await this.tryAll(trials, status.node)), ...bridgeRows(status), ...this.skipped];
+    const rows = await this.tryAll(trials, status.node);
+    const isSeen = rows.some(({ what, result }) => what === ON_BRIDGE && result === 'failed');
+    return [...rows, ...(isSeen ? [] : bridgeRows(status)), ...this.skipped];
   }
 
   /** Whatever was made goes; what is left when this is killed goes with the process. */
-  end(): void {
-    for (const end of this.ends.reverse()) end();
+  async end(): Promise<void> {
+    for (const end of this.ends.reverse()) await end();
   }
 
   private async openClient(addresses: readonly SelftestAddresses[]): Promise<Client | null> {
     const link = `pmc${process.pid}`;
-    const space = await this.openSpace(link, addresses, 'client', 'packets of a client outside this node');
-    if (space === null) return null;
-    const sender = (family: Family): string =>
-      `${addresses.find((each) => each.family === family)?.client.inside ?? ''}%${link}`;
-    return { name: 'client', space, sender };
+    const wires = addresses.map(({ family, client }): Wire => ({ family, end: client }));
+    const space = await this.openSpace(link, wires, 'packets of a client outside this node');
+    return space === null ? null : clientOf('client', space, link, wires);
   }
 
   /** Null: it cannot be had, which is among the rows. */
   private async openSpace(
     link: string,
-    addresses: readonly SelftestAddresses[],
-    end: 'client' | 'server',
+    wires: readonly Wire[],
     what: string,
+    bridge: string | null = null,
   ): Promise<number | null> {
     try {
       const space = await this.probe.probeSpace(
         link,
-        addresses.map(({ family, [end]: { inside, outside, prefix } }) => ({
+        wires.map(({ family, end: { inside, outside, prefix } }) => ({
           inside: packed(inside, family),
           outside: packed(outside, family),
           prefix,
         })),
+        bridge,
       );
       this.ends.push(() => {
         closeSync(space);
@@ -168,8 +146,7 @@ class Selftest {
   private async ownTrials(client: Client | null, addresses: readonly SelftestAddresses[]): Promise<readonly Trial[]> {
     const server = await this.openSpace(
       `pms${process.pid}`,
-      addresses,
-      'server',
+      addresses.map(({ family, server }) => ({ family, end: server })),
       'packets to an endpoint outside this node',
     );
     if (client === null || server === null) return this.nodeTrials(addresses);
@@ -182,7 +159,11 @@ class Selftest {
     this.ends.push(held.release);
     const scene = JSON.parse(held.text) as SelftestScene;
     await this.programmed(client, addresses);
-    return addresses.flatMap((each) => {
+    const { name, families } = scene.bridge ?? { name: '', families: [] };
+    const bridged: Trial[] = [];
+    for (const each of addresses)
+      if (families.includes(each.family)) bridged.push(...(await this.bridgeTrials(name, each)));
+    const usual = addresses.flatMap((each) => {
       const nodeAddress = scene.families.find(({ family }) => family === each.family)?.nodeAddress ?? null;
       if (nodeAddress === null) this.skip(`node port of ${each.family}`, 'no address of this node answers node ports');
       return [
@@ -193,6 +174,43 @@ class Selftest {
         ...ownTrials('load balancer address', client, each.loadBalancer),
       ];
     });
+    return [...usual, ...bridged];
+  }
+
+  /** As a pod asks a Service whose endpoint is at the same bridge. If this is killed, the kernel takes the gateway's address back. */
+  private async bridgeTrials(bridge: string, { family, bridged }: SelftestAddresses): Promise<readonly Trial[]> {
+    const { client: wire, server: end, loadBalancer } = bridged;
+    const what = `packets of ${family} over bridge ${bridge}`;
+    const lease = (seconds: number): Promise<void> =>
+      this.probe.probeLease(bridge, packed(wire.outside, family), wire.prefix, seconds);
+    try {
+      await lease(SELFTEST_LONGEST_MS / 1000);
+    } catch (error) {
+      this.skip(what, `the bridge takes no address: ${messageOf(error)}`);
+      return [];
+    }
+    // The bridge may have gone, with its addresses.
+    this.ends.push(() => lease(0).catch(() => undefined));
+    const space = await this.openSpace(`pmp${process.pid}-${family}`, [{ family, end: wire }], what, bridge);
+    if (space === null) return [];
+    const server = await this.openSpace(`pme${process.pid}-${family}`, [{ family, end }], what, bridge);
+    if (server === null) return [];
+    await this.serve(server, end.inside, family);
+    const { error } = await this.probe.probeReach(space, {
+      protocol: 'UDP',
+      address: packed(end.inside, family),
+      port: SELFTEST_TARGET_PORT,
+      payload: new Uint8Array([10]),
+      reads: true,
+      timeoutMs: this.asked.seconds * 1000,
+    });
+    if (error !== null) {
+      this.skip(what, 'the bridge does not carry packets from port to port');
+      return [];
+    }
+    const client = clientOf(`bridge ${bridge}`, space, bridge, [{ family, end: wire }]);
+    await this.programmed(client, [{ family, clusterIP: loadBalancer }]);
+    return ownTrials(ON_BRIDGE, client, loadBalancer);
   }
 
   /** The same without a network namespace: the server has an address of this node, as a pod in the node's network has. */
@@ -222,33 +240,17 @@ class Selftest {
     ];
   }
 
-  /** Tells each client by which address it is seen. @param space null: this node's own network, on any port. */
   private async serve(space: number | null, address: IPAddress, family: Family): Promise<Ports> {
-    const server = createServer((socket) => {
-      socket.on('error', () => undefined).end(socket.remoteAddress ?? '');
-    });
-    const datagrams = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
-    datagrams.on('message', (_, { address: seen, port }) => {
-      datagrams.send(seen, port, seen);
-    });
-    const listening = Promise.all([once(server, 'listening'), once(datagrams, 'listening')]);
-    const at = { address: packed(address, family), port: SELFTEST_TARGET_PORT };
-    const open = async (protocol: Tested): Promise<{ readonly fd: number } | null> =>
-      space === null ? null : { fd: await this.probe.probeListen(space, { protocol, ...at }) };
-    server.unref().listen((await open('TCP')) ?? { host: address, port: 0 });
-    datagrams.unref().bind((await open('UDP')) ?? { address });
-    this.ends.push(() => {
-      server.close();
-      datagrams.close();
-    });
-    await listening;
-    const bound = server.address();
-    if (bound === null || typeof bound === 'string') throw new TypeError('no port');
-    return { TCP: bound.port, UDP: datagrams.address().port };
+    const { ports, close } = await serveSources(this.probe, space, address, family);
+    this.ends.push(close);
+    return ports;
   }
 
   /** Resolves once the kernel holds the Service of the test. */
-  private async programmed(client: Client, addresses: readonly SelftestAddresses[]): Promise<void> {
+  private async programmed(
+    client: Client,
+    addresses: readonly Pick<SelftestAddresses, 'family' | 'clusterIP'>[],
+  ): Promise<void> {
     const deadline = Date.now() + PROGRAMMED_MS;
     for (const { family, clusterIP } of addresses) {
       for (;;) {
@@ -274,8 +276,8 @@ class Selftest {
     for (const { protocol, rows } of detail.endpoints)
       for (const { endpoint, used } of rows) {
         const what = `endpoint of ${key}`;
-        const trial = used ? this.trial(what, this.node, `${endpoint}/${protocol}`, false) : null;
-        if (trial !== null) endpoints.set(`${endpoint}/${protocol}`, trial);
+        for (const trial of used ? this.trials(what, this.node, `${endpoint}/${protocol}`, false) : [])
+          endpoints.set(`${endpoint}/${protocol}`, trial);
       }
     const frontends = detail.frontends.flatMap(({ key: frontend, kind, explain }) => {
       if (explain === null) {
@@ -284,22 +286,18 @@ class Selftest {
       }
       // From this node, too, which rules treat apart.
       const clients = kind === 'cluster IP' || client === null ? [this.node] : [];
-      return [...(client === null ? [] : [client]), ...clients].flatMap(
-        (from) => this.trial(`${kind} of ${key}`, from, explain, true) ?? [],
+      return [...(client === null ? [] : [client]), ...clients].flatMap((from) =>
+        this.trials(`${kind} of ${key}`, from, explain, true),
       );
     });
     return [...endpoints.values(), ...frontends];
   }
 
-  /** @param to as `10.96.0.10:53/UDP`. */
-  private trial(what: string, client: Client, to: string, isExplained: boolean): Trial | null {
-    const [, host = '', port = '', protocol = ''] = /^\[?([^\]]+?)\]?:(\d+)\/(\w+)$/.exec(to) ?? [];
-    const address = parseAddress(host);
-    if (address === null || (protocol !== 'TCP' && protocol !== 'UDP')) {
-      this.skip(`${what}: ${to}`, 'the test supports TCP and UDP');
-      return null;
-    }
-    return { what, client, protocol, address, port: Number(port), isOwn: false, isExplained };
+  /** None: the address or the protocol is not supported, which is among the rows. */
+  private trials(what: string, client: Client, to: string, isExplained: boolean): readonly Trial[] {
+    const trial = trialTo(what, client, to, isExplained);
+    if (trial === null) this.skip(`${what}: ${to}`, 'the test supports TCP and UDP');
+    return trial === null ? [] : [trial];
   }
 
   private async tryAll(trials: readonly Trial[], nodeName: string): Promise<readonly SelftestRow[]> {
@@ -323,6 +321,9 @@ class Selftest {
       const text = 'an answer from another node would not find its way: the source is kept';
       return { ...row, result: 'skipped', text };
     }
+    // Others may let the node's pods through, but not the test's addresses.
+    if (what === ON_BRIDGE && explained !== null && explained.observations.some(isOfOthers))
+      return { ...row, result: 'skipped', text: reasonsOf(explained).join('; ') };
     const place = { protocol, address: packed(address, family), port };
     const { error, answer, milliseconds } = await this.probe.probeReach(client.space, {
       ...place,
@@ -354,7 +355,7 @@ class Selftest {
     const seen = parseAddress(source);
     if (seen === null) return false;
     if (verdict.masquerade || client.space === null) return this.localAddresses().includes(seen);
-    return seen === selftestAddresses(this.block, family).client.inside;
+    return seen === client.address(family);
   }
 
   /** Why it cannot be said, in a text. */
@@ -364,7 +365,7 @@ class Selftest {
     to: string,
     protocol: Tested,
   ): Promise<ExplainedPacket | string> {
-    const query = new URLSearchParams({ from: client.sender(family), to: `${to}/${protocol}`, output: 'json' });
+    const query = new URLSearchParams({ from: senderOf(client, family), to: `${to}/${protocol}`, output: 'json' });
     try {
       return (await this.read(`${EXPLAIN_PAGE}?${query.toString()}`)) as ExplainedPacket;
     } catch (error) {

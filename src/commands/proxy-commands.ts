@@ -128,7 +128,8 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     operands: '[SERVICE…]',
     about: [
       'Tests cluster IPs, node ports, load balancer addresses and each endpoint: TCP and UDP, both families. It sends from this node and from a network namespace of its own. Without a Service argument, the running proxy serves a test Service meanwhile, with addresses of 198.18.0.0/15 and 2001:2::/48. Its server reports the source it sees.',
-      'It leaves nothing behind, even when killed. Its namespaces need root and CAP_SYS_ADMIN, as in a privileged pod. Without them, it sends from this node only, and this node is the endpoint of the test Service. Skipped tests are listed with the reason.',
+      'Where a bridge carries pods, a pod of the test asks a Service whose endpoint is at the same bridge.',
+      'It leaves nothing behind. When it is killed, the kernel removes its address of a bridge within five minutes. Its namespaces need root and CAP_SYS_ADMIN, as in a privileged pod. Without them, it sends from this node only, and this node is the endpoint of the test Service. Skipped tests are listed with the reason.',
     ],
     examples: [
       { line: 'pointsman selftest', says: 'whether this node forwards at all' },

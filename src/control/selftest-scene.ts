@@ -3,11 +3,13 @@ import { packAddress } from '../base/pack-address.js';
 import { READY, SERVING, type EndpointSliceRow, type Row, type ServiceRow } from '../state/rows.js';
 
 /** How many tests may go on at once without having an address in common. */
-export const SELFTEST_BLOCKS = 8192;
+export const SELFTEST_BLOCKS = 4096;
 /** No name of Kubernetes has a dot, so no Service of the cluster is called so. */
 export const SELFTEST_NAMESPACE = 'pointsman.selftest';
 export const SELFTEST_PORT = 80;
 export const SELFTEST_TARGET_PORT = 8080;
+/** A test that hangs does not keep its Service, or its addresses of a bridge, longer. */
+export const SELFTEST_LONGEST_MS = 300_000;
 
 /** Two ends of a wire, the one here and the other. */
 interface SelftestWire {
@@ -23,6 +25,13 @@ export interface SelftestAddresses {
   readonly server: SelftestWire;
   readonly clusterIP: IPAddress;
   readonly loadBalancer: IPAddress;
+  /** At a bridge of pods: both ends are its ports, and the bridge is their gateway. */
+  readonly bridged: {
+    readonly client: SelftestWire;
+    readonly server: SelftestWire;
+    readonly clusterIP: IPAddress;
+    readonly loadBalancer: IPAddress;
+  };
 }
 
 /** Who answers for the Service of a test. */
@@ -37,6 +46,8 @@ export interface SelftestScene {
   /** `namespace/name`. */
   readonly service: string;
   readonly nodePort: number;
+  /** One that carries pods, with the families of which it does; null: there is none. */
+  readonly bridge: { readonly name: string; readonly families: readonly Family[] } | null;
   readonly families: readonly {
     readonly family: Family;
     /** Where the node port answers; null: nowhere. */
@@ -47,18 +58,24 @@ export interface SelftestScene {
 /** From what is set apart for tests of networks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180), which are not routed. */
 export function selftestAddresses(block: number, family: Family): SelftestAddresses {
   const at = family === 'IPv4' ? addressesOfIPv4(block) : addressesOfIPv6(block);
-  const prefix = family === 'IPv4' ? 30 : 112;
+  const [prefix, bridgePrefix] = family === 'IPv4' ? [30, 29] : [112, 112];
   return {
     family,
     client: { outside: at(1), inside: at(2), prefix },
     server: { outside: at(5), inside: at(6), prefix },
     clusterIP: at(9),
     loadBalancer: at(10),
+    bridged: {
+      client: { outside: at(17), inside: at(18), prefix: bridgePrefix },
+      server: { outside: at(17), inside: at(19), prefix: bridgePrefix },
+      clusterIP: at(11),
+      loadBalancer: at(12),
+    },
   };
 }
 
 function addressesOfIPv4(block: number): (host: number) => IPAddress {
-  const first = block * 16;
+  const first = block * 32;
   return (host) => canonical(`198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + host}`);
 }
 
@@ -74,7 +91,7 @@ function canonical(text: string): IPAddress {
 }
 
 /** The test's own server, behind a wire of its own. */
-export function selftestEndpoint({ family, server }: SelftestAddresses): SelftestEndpoint {
+export function selftestEndpoint({ family, server }: Pick<SelftestAddresses, 'family' | 'server'>): SelftestEndpoint {
   return { family, address: server.inside, ports: { TCP: SELFTEST_TARGET_PORT, UDP: SELFTEST_TARGET_PORT } };
 }
 
@@ -86,6 +103,37 @@ export function selftestRows(
   nodePort: number,
   nodeName: string,
 ): readonly Row[] {
+  return rowsOf({ name, addresses, endpoints, nodePort, nodeName, policy: 'Cluster' });
+}
+
+/** A Service at a bridge. It keeps the sources of clients, as cluster IPs do for pods: a masqueraded answer always comes back by the node. */
+export function bridgedRows(name: string, addresses: readonly SelftestAddresses[], nodeName: string): readonly Row[] {
+  const endpoints = addresses.map(({ family, bridged: { server } }) => selftestEndpoint({ family, server }));
+  return rowsOf({
+    name: `${name}-bridged`,
+    addresses: addresses.map(({ family, bridged }) => ({ family, ...bridged })),
+    endpoints,
+    nodePort: 0,
+    nodeName,
+    policy: 'Local',
+  });
+}
+
+function rowsOf({
+  name,
+  addresses,
+  endpoints,
+  nodePort,
+  nodeName,
+  policy,
+}: {
+  readonly name: string;
+  readonly addresses: readonly Pick<SelftestAddresses, 'family' | 'clusterIP' | 'loadBalancer'>[];
+  readonly endpoints: readonly SelftestEndpoint[];
+  readonly nodePort: number;
+  readonly nodeName: string;
+  readonly policy: ServiceRow['externalTrafficPolicy'];
+}): readonly Row[] {
   const service: ServiceRow = {
     kind: 'Service',
     namespace: SELFTEST_NAMESPACE,
@@ -98,7 +146,7 @@ export function selftestRows(
     externalIPs: [],
     loadBalancerIngress: addresses.map(({ loadBalancer }) => ({ address: loadBalancer, ipMode: 'VIP' })),
     loadBalancerSourceRanges: [],
-    externalTrafficPolicy: 'Cluster',
+    externalTrafficPolicy: policy,
     internalTrafficPolicy: 'Cluster',
     affinitySeconds: null,
     healthCheckNodePort: 0,

@@ -37,8 +37,16 @@ export interface ProbeAddon {
   /**
    * Makes a network namespace and a wire to it, whose end here is called `link`. The namespace and the wire last as long as the descriptor that is answered, or a socket in
    * the namespace, is open: they go with the process, however it ends. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN.
+   *
+   * @param bridge what the end here is a port of, without addresses; null: nothing.
    */
-  probeSpace(link: string, addresses: readonly WireAddress[]): Promise<number>;
+  probeSpace(link: string, addresses: readonly WireAddress[], bridge: string | null): Promise<number>;
+  /**
+   * Gives a link an address that it does not have. The kernel removes it after so many seconds, whatever becomes of the process; 0: removes it now.
+   *
+   * @param address packed: 4 or 16 bytes.
+   */
+  probeLease(link: string, address: Uint8Array, prefix: number, seconds: number): Promise<void>;
   /** Sends packets from there; resolves with what came of it. */
   probeReach(space: number | null, attempt: ProbeAttempt): Promise<ProbeOutcome>;
   /** A socket that waits for clients there: its descriptor. */

@@ -62,7 +62,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
   memory: { memoryTrim: true },
   peer: { peerName: true, peerUser: true, limitSilence: true, silentMs: true },
   sysctl: { sysctlWatch: true },
-  probe: { probeSpace: true, probeReach: true, probeListen: true },
+  probe: { probeSpace: true, probeLease: true, probeReach: true, probeListen: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };

@@ -1,4 +1,4 @@
-import { prefixContains, prefixesOverlap, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { familyOf, prefixContains, prefixesOverlap, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { Bridge } from '../host/host.js';
 import type { Observation } from './observations.js';
 
@@ -28,6 +28,16 @@ export function bridgeProblem({ filters }: Bridge, family: Family): Omit<Observa
   };
 }
 
+/** Of which families a bridge carries pods. @param pods networks of the node's pods. */
+export function familiesCarried(
+  { prefixes }: Bridge,
+  families: readonly Family[],
+  pods: readonly IPPrefix[],
+): readonly Family[] {
+  const own = prefixes.filter((prefix) => pods.some((each) => prefixesOverlap(prefix, each)));
+  return families.filter((family) => own.some((prefix) => familyOf(prefix) === family));
+}
+
 /** @param pods networks of the node's pods. */
 export function observeBridges(
   bridges: readonly Bridge[],
@@ -35,10 +45,8 @@ export function observeBridges(
   pods: readonly IPPrefix[],
 ): readonly Observation[] {
   return bridges.flatMap((bridge) =>
-    families.flatMap((family) => {
-      const own = bridge.prefixes.filter((prefix) => pods.some((each) => prefixesOverlap(prefix, each)));
-      const isOf = own.some((prefix) => prefix.includes(':') === (family === 'IPv6'));
-      if (!isOf || bridge.filters[family] === true) return [];
+    familiesCarried(bridge, families, pods).flatMap((family) => {
+      if (bridge.filters[family] === true) return [];
       return [
         {
           ...bridgeProblem(bridge, family),

@@ -1,3 +1,4 @@
+import type { IPPrefix } from '../base/ip.js';
 import { observeBridges } from '../observe/bridges.js';
 import { observeNode, type Observation } from '../observe/observations.js';
 import { observeProcess } from '../observe/process-observations.js';
@@ -19,7 +20,6 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const network = await host.networkFacts();
   const podCIDRs = snapshot.node(nodeName)?.podCIDRs ?? null;
   const clusterCIDRs = localDetection.type === 'ClusterCIDR' ? localDetection.prefixes : null;
-  const pods = podCIDRs === null || podCIDRs.length === 0 ? (clusterCIDRs ?? []) : podCIDRs;
   const found = observeNode({
     families: served,
     network,
@@ -42,12 +42,20 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     ...(await observedProcess(running)),
     ...(await foreignWalls(running, served)),
     ...found,
-    ...(network === null ? [] : observeBridges(network.bridges, served, pods)),
+    ...(network === null ? [] : observeBridges(network.bridges, served, podNetworks(running))),
     ...(await routesToServices(host, tables)),
     ...(await routesToEndpoints(host, tables)),
     ...silentEndpoints(running),
     ...unusedObjects(running),
   ];
+}
+
+/** Networks of this node's pods, as far as they are known. */
+export function podNetworks({ snapshot, planned }: RunningProcess): readonly IPPrefix[] {
+  const { localDetection, nodeName } = planned();
+  const podCIDRs = snapshot.node(nodeName)?.podCIDRs ?? [];
+  if (podCIDRs.length > 0) return podCIDRs;
+  return localDetection.type === 'ClusterCIDR' ? localDetection.prefixes : [];
 }
 
 /** One for both families, if they have the same. */

@@ -1,9 +1,13 @@
 import { Readable } from 'node:stream';
 import { isLoopback, familyOf, parseAddress, prefixContains, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { frontendKey } from '../plan/frontend-key.js';
+import { familiesCarried } from '../observe/bridges.js';
+import { podNetworks } from './observed-node.js';
 import type { FamilyView, RunningProcess } from './running-process.js';
 import {
+  bridgedRows,
   SELFTEST_BLOCKS,
+  SELFTEST_LONGEST_MS,
   SELFTEST_NAMESPACE,
   selftestAddresses,
   selftestEndpoint,
@@ -13,8 +17,6 @@ import {
 } from '../control/selftest-scene.js';
 import type { StatusAnswer } from './status-socket.js';
 
-/** A test that hangs does not keep its Service longer. */
-const LONGEST_MS = 300_000;
 /** Of a node's ports by default. */
 const FIRST_NODE_PORT = 30_000;
 const NODE_PORTS = 2768;
@@ -25,11 +27,13 @@ const NODE_PORTS = 2768;
  *
  * @param given addresses of this node that answer in place of the usual endpoints; only their families are served.
  */
-export function lendService(
+export async function lendService(
   running: RunningProcess,
   block: number,
   given: readonly SelftestEndpoint[] = [],
-): StatusAnswer {
+): Promise<StatusAnswer> {
+  // Read before all else: what follows goes without a pause.
+  const bridge = given.length > 0 ? null : await bridgeOfPods(running);
   const { snapshot, families, host } = running;
   if (!snapshot.ready) return problem(`the process is still reading ${running.waitingFor().join(', ')}`);
   if (!Number.isInteger(block) || block < 0 || block >= SELFTEST_BLOCKS)
@@ -49,6 +53,7 @@ export function lendService(
   const scene: SelftestScene = {
     service: `${SELFTEST_NAMESPACE}/${name}`,
     nodePort,
+    bridge,
     families: families.map(({ family, table }) => ({
       family,
       nodeAddress:
@@ -57,7 +62,12 @@ export function lendService(
         ) ?? null,
     })),
   };
-  const takeBack = running.lend(selftestRows(name, addresses, endpoints, nodePort, running.planned().nodeName));
+  const { nodeName } = running.planned();
+  const bridged = addresses.filter(({ family }) => bridge?.families.includes(family) === true);
+  const takeBack = running.lend([
+    ...selftestRows(name, addresses, endpoints, nodePort, nodeName),
+    ...(bridged.length === 0 ? [] : bridgedRows(name, bridged, nodeName)),
+  ]);
   const stream = new Readable({
     read: () => undefined,
     destroy: (error, done) => {
@@ -66,9 +76,22 @@ export function lendService(
       done(error);
     },
   });
-  const limit = setTimeout(() => stream.destroy(), LONGEST_MS).unref();
+  const limit = setTimeout(() => stream.destroy(), SELFTEST_LONGEST_MS).unref();
   stream.push(`${JSON.stringify(scene)}\n`);
   return { status: 200, stream };
+}
+
+/** The one that loses answers, if there is one. */
+async function bridgeOfPods(running: RunningProcess): Promise<SelftestScene['bridge']> {
+  const facts = await running.host.networkFacts();
+  const pods = podNetworks(running);
+  const served = running.families.map(({ family }) => family);
+  const bridges = (facts?.bridges ?? []).flatMap(({ name, ...bridge }) => {
+    const families = familiesCarried({ name, ...bridge }, served, pods);
+    return families.length === 0 ? [] : [{ name, families, loses: families.some((each) => !bridge.filters[each]) }];
+  });
+  const { name, families } = bridges.find(({ loses }) => loses) ?? bridges[0] ?? {};
+  return name === undefined || families === undefined ? null : { name, families };
 }
 
 /** Of `address,port of TCP,port of UDP`. A text: what is wrong with it. */

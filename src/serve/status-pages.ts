@@ -75,7 +75,7 @@ async function answerSelftest(running: RunningProcess, query: URLSearchParams): 
   const wrong = given.find((each) => typeof each === 'string');
   if (wrong !== undefined) return { status: 400, text: wrong };
   const endpoints = given.filter((each) => typeof each !== 'string');
-  return lendService(running, Number(query.get('block')), endpoints);
+  return await lendService(running, Number(query.get('block')), endpoints);
 }
 
 async function answerExplain(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {

@@ -6,6 +6,8 @@ import { createInterface } from 'node:readline';
 import t from 'tap';
 import type { Observation } from '../../src/observe/observations.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
+import type { SelftestRow } from '../../src/cli/print-selftest.js';
+import { SELFTEST_BLOCKS } from '../../src/control/selftest-scene.js';
 import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { inFull, usually } from '../support/extent.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
@@ -199,6 +201,30 @@ t.test('a bridge that carries pods past netfilter is named where it loses answer
     'at' in (await lab.request({ from: 'pod-b', to: to[family], source: from[family], timeoutMs: 1000 }));
   const ask = (family: 'IPv4' | 'IPv6'): ReturnType<Node['explain']> =>
     machine.explain(to[family], '--from', from[family]);
+  /** Rows of selftest about the bridge, in the order of their destinations. @param first a shell runs it before, in the process of the test. */
+  const overBridge = async (first = ''): Promise<readonly SelftestRow[]> => {
+    const words = ['node', PROGRAM, 'selftest', '--seconds=4', '-o', 'json', '--status-socket'];
+    const started = ['sh', '-ec', `${first}\nexec "$@"`, 'sh', ...words, machine.proxy.statusSocket];
+    const { stdout, stderr } = await lab.run('node', started);
+    if (stdout === '') throw new Error(stderr);
+    return (JSON.parse(stdout) as readonly SelftestRow[])
+      .filter(({ what, text }) => /pods on one bridge|over bridge cbr0/.test(`${what} ${text}`))
+      .sort((one, other) => (one.to < other.to ? -1 : 1));
+  };
+  const tested = (lost: string, expected: (isLost: boolean) => object): readonly object[] =>
+    [
+      ['IPv4', /^198\.1[89]\./],
+      ['IPv6', /^\[2001:2:/],
+    ].flatMap(([family, to]) =>
+      ['TCP', 'UDP'].map((protocol) => ({ to, protocol, from: 'bridge cbr0', ...expected(family === lost) })),
+    );
+  /** Ports, addresses, MTU and hardware address of the bridge. */
+  const atBridge = async (): Promise<readonly string[]> => {
+    const shown = ['link show master cbr0', 'link show cbr0', 'addr show dev cbr0'];
+    const texts = await Promise.all(shown.map((words) => lab.output('node', ['ip', '-o', ...words.split(' ')])));
+    return texts.join('').split('\n');
+  };
+  const before = await atBridge();
   for (const [family, name] of [
     ['IPv4', 'bridge-nf-call-iptables'],
     ['IPv6', 'bridge-nf-call-ip6tables'],
@@ -207,6 +233,11 @@ t.test('a bridge that carries pods past netfilter is named where it loses answer
     t.match(await ask(family), { exit: 0, seen: [] });
     t.equal(await answered(family), true, `${family}, through netfilter`);
     t.match(await machine.status(), { exit: 0, seen: [] });
+    t.match(
+      await overBridge(),
+      tested(family, () => ({ result: 'passed' })),
+      `${family}, through netfilter`,
+    );
     await machine.sysctl(`net.bridge.${name}`, '0');
     const seen = { kind: 'bridge', severity: 'warning', remedy: new RegExp(`sysctl -w net\\.bridge\\.${name}=1`) };
     const text = new RegExp(
@@ -216,12 +247,46 @@ t.test('a bridge that carries pods past netfilter is named where it loses answer
     t.equal(await answered(family), false, `${family}, past netfilter`);
     t.match(await machine.status(), { exit: 1, seen: [{ ...seen, text: /bridge cbr0 carries pods/ }] });
     t.match(await machine.explain(to[family], '--from', 'node'), { exit: 0, seen: [] }, 'the node is on no port');
-    t.match(await machine.run('selftest'), {
-      status: 1,
-      stdout: /failed +pods on one bridge .* bridge cbr0 carries pods/,
-    });
+    t.match(
+      await overBridge(),
+      tested(family, (lost) => (lost ? { result: 'failed', text } : { result: 'passed' })),
+    );
     await machine.sysctl(`net.bridge.${name}`, '1');
   }
+  await t.test('a selftest leaves nothing at the bridge', async () => {
+    await eventually('nothing is left', async () => (await atBridge()).join() === before.join() || null);
+  });
+  await t.test('the kernel removes what a killed selftest leaves at the bridge', async (t) => {
+    await machine.sysctl('net.bridge.bridge-nf-call-iptables', '0');
+    const words = ['selftest', '--seconds=60', '--status-socket', machine.proxy.statusSocket];
+    const child = lab.spawn('node', ['node', PROGRAM, ...words]);
+    const isThere = async (): Promise<true | null> =>
+      (await atBridge()).some((line) => /pme\d+-IPv6/.test(line)) || null;
+    await eventually('its ports are there', isThere);
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    child.kill('SIGKILL');
+    await ended;
+    await eventually('its ports are gone', async () => ((await isThere()) === null ? true : null));
+    const left = (await atBridge()).filter((line) => !before.includes(line));
+    t.equal(left.length, 2, 'an address of each family');
+    for (const line of left)
+      t.match(line, /(198\.1[89]|2001:2:).* deprecated .*valid_lft (2\d\d|300)sec preferred_lft 0sec/);
+    await machine.sysctl('net.bridge.bridge-nf-call-iptables', '1');
+    t.match(
+      await overBridge(),
+      tested('IPv4', () => ({ result: 'passed' })),
+      'the next one works beside them',
+    );
+  });
+  await t.test('an address that the bridge has stays as it is', async (t) => {
+    const first = `first=$(($$ % ${SELFTEST_BLOCKS} * 32)); rest=$((first % 65536))
+      ip addr add 198.$((18 + first / 65536)).$((rest / 256)).$((rest % 256 + 17))/29 dev cbr0`;
+    t.match(await overBridge(first), [
+      { what: 'packets of IPv4 over bridge cbr0', result: 'skipped', text: /takes no address: .*EEXIST/ },
+      ...tested('IPv4', () => ({ result: 'passed' })).slice(2),
+    ]);
+    t.match((await atBridge()).join('\n'), /inet 198\.1[89]\.[\d.]+\/29 .*valid_lft forever/);
+  });
 });
 
 t.test('forwarding of a family is reported only if Services have addresses of it', async (t) => {

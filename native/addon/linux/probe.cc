@@ -15,10 +15,14 @@ namespace pointsman::addon {
 namespace {
 
 constexpr const char* kSpace = "probe space";
+constexpr const char* kLease = "probe lease";
 constexpr const char* kReach = "probe reach";
 constexpr const char* kListen = "probe listen";
 constexpr std::uint32_t kLongestMs = 60'000;
+constexpr std::uint32_t kLongestLeaseSeconds = 600;
 constexpr std::size_t kMostPayload = 512;
+
+Napi::Value undefined_value(Napi::Env env, const netlink::Done&) { return env.Undefined(); }
 
 Napi::Value descriptor_value(Napi::Env env, const int& descriptor) { return Napi::Number::New(env, descriptor); }
 
@@ -60,9 +64,22 @@ Napi::Value probe_space(const Napi::CallbackInfo& info) {
     address.prefix = static_cast<std::uint8_t>(each.member("prefix").integer(1, 128));
     addresses.push_back(std::move(address));
   }
+  std::optional<std::string> bridge;
+  if (const Argument given(info[2], "bridge", misuse); !given.is_null()) bridge = given.text(1, IF_NAMESIZE - 1);
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<int>::start(
-      info, kSpace, [link, addresses = std::move(addresses)] { return probe::open_space(link, addresses); }, descriptor_value);
+      info, kSpace, [link, addresses = std::move(addresses), bridge] { return probe::open_space(link, addresses, bridge); }, descriptor_value);
+}
+
+Napi::Value probe_lease(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const std::string link = Argument(info[0], "link", misuse).text(1, IF_NAMESIZE - 1);
+  const netlink::Bytes address = address_argument(Argument(info[1], "address", misuse));
+  const auto prefix = static_cast<std::uint8_t>(Argument(info[2], "prefix", misuse).integer(1, 128));
+  const std::uint32_t seconds = Argument(info[3], "seconds", misuse).integer(0, kLongestLeaseSeconds);
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<netlink::Done>::start(
+      info, kLease, [link, address, prefix, seconds] { return probe::lease_address(link, address, prefix, seconds); }, undefined_value);
 }
 
 Napi::Value probe_reach(const Napi::CallbackInfo& info) {
@@ -94,6 +111,7 @@ Napi::Value probe_listen(const Napi::CallbackInfo& info) {
 Napi::Object probe_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<probe_space>("probeSpace");
+  functions.add<probe_lease>("probeLease");
   functions.add<probe_reach>("probeReach");
   functions.add<probe_listen>("probeListen");
   return functions.object();

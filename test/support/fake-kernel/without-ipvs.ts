@@ -32,6 +32,7 @@ export const WITHOUT_LINKS: RouteAddon = {
 /** Nothing is sent. */
 export const WITHOUT_PROBES: ProbeAddon = {
   probeSpace: () => Promise.reject(new Error('no network namespace')),
+  probeLease: () => Promise.reject(new Error('no network')),
   probeReach: () => Promise.reject(new Error('no network')),
   probeListen: () => Promise.reject(new Error('no network')),
 };
