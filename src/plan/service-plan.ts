@@ -5,7 +5,7 @@ import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip
 import {
   KEEPS_DESTINATION,
   objectKey,
-  SERVING,
+  READY,
   type EndpointSliceRow,
   type ObjectKey,
   type ServicePortRow,
@@ -13,7 +13,7 @@ import {
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { askedBalance, balanceLimitation, PortBalance, selectionFacts, unreadableWeights } from './balance.js';
-import { collect, has, pack } from './candidates.js';
+import { collect, has, pack, type Candidate } from './candidates.js';
 import { frontendKey, servicePortName } from './frontend-key.js';
 import { FrontendLimit, frontendWeight, type KeptOfPort } from './frontend-limit.js';
 import type { Selection } from './selection-rules.js';
@@ -371,37 +371,39 @@ class ServicePlanner {
     // An example is an endpoint that terminates beside others of weight 0.
     const isNowhereElse = selection.cluster.count === 0;
     const prefersLocal = policies.externalLocal && (traits.prefersLocal || isNowhereElse) && selection.local.count > 0;
-    const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
-      this.frontend(kind, address, port, {
-        endpoints:
-          prefersLocal || hasLocalAlone(traits, kind, policies.externalLocal, this.service)
-            ? selection.local
-            : selection.cluster,
+    const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan => {
+      const isLocalAlone = hasLocalAlone(traits, kind, policies.externalLocal, this.service);
+      const endpoints = prefersLocal || isLocalAlone ? selection.local : selection.cluster;
+      return this.frontend(kind, address, port, {
+        endpoints,
         localEndpoints: policies.externalLocal ? selection.local : null,
         masquerade: policies.externalLocal ? 'node' : 'always',
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.loadBalancerSources : null,
         clientKeys,
         clientRoom,
-        ...lasting,
+        flowEndpoints: flows,
+        draining: this.draining(endpoints, all, isLocalAlone),
         balance,
       });
+    };
     const clientKeys = this.clientKeys(port, policies, selection);
-    const lasting: Lasting = traits.balancesOnly
-      ? this.lasting(port, selection)
-      : { flowEndpoints: flowEndpoints(port, selection), draining: null };
-    const internal = (): FrontendPlan =>
-      this.frontend('ClusterIP', this.clusterIP, port, {
-        endpoints: policies.internalLocal ? selection.local : selection.cluster,
+    const { all, flows } = this.lasting(port, selection);
+    const internal = (): FrontendPlan => {
+      const endpoints = policies.internalLocal ? selection.local : selection.cluster;
+      return this.frontend('ClusterIP', this.clusterIP, port, {
+        endpoints,
         localEndpoints: null,
         masquerade: 'off-cluster',
         whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: null,
         clientKeys,
         clientRoom,
-        ...lasting,
+        flowEndpoints: flows,
+        draining: this.draining(endpoints, all, policies.internalLocal),
         balance,
       });
+    };
     const loadBalancers = this.loadBalancerAddresses.slice(0, kept.loadBalancerAddresses);
     const externals = this.externalIPs.slice(0, kept.externalIPs);
     return [
@@ -417,7 +419,10 @@ class ServicePlanner {
     const { endpointLimits } = this.settings.traits;
     if (endpointLimits === undefined || plan.localEndpoints !== null) return plan;
     const most = plan.kind === 'ClusterIP' ? endpointLimits.internal : endpointLimits.external;
-    return plan.endpoints.count <= most ? plan : { ...plan, endpoints: firstEndpoints(plan.endpoints, most) };
+    const { endpoints, draining } = plan;
+    if (Math.max(endpoints.count, draining?.count ?? 0) <= most) return plan;
+    const first = (list: EndpointList): EndpointList => (list.count <= most ? list : firstEndpoints(list, most));
+    return { ...plan, endpoints: first(endpoints), draining: draining && first(draining) };
   }
 
   /** The cluster IP's list of endpoints has the cluster IP's key; the other list, if any, that of the first external frontend. */
@@ -440,15 +445,23 @@ class ServicePlanner {
     };
   }
 
-  /** All endpoints that there are, and for a Service with load balancer addresses those that serve no more. */
-  private lasting(port: ServicePortRow, { cluster }: Selection): Lasting {
-    const candidates = collect(this.family, port, this.slices);
-    const all = pack(this.family, candidates);
-    const draining = this.loadBalancerAddresses.length === 0 ? [] : candidates.filter((each) => !has(each, SERVING));
-    return {
-      flowEndpoints: all.equals(cluster) ? cluster : all,
-      draining: draining.length === 0 ? null : pack(this.family, draining),
-    };
+  /** The endpoints that existing connections may keep, and every endpoint, which only a platform that balances by itself needs. */
+  private lasting(
+    port: ServicePortRow,
+    selection: Selection,
+  ): { readonly all: readonly Candidate[]; readonly flows: EndpointList | null } {
+    if (!this.settings.traits.balancesOnly) return { all: [], flows: flowEndpoints(port, selection) };
+    const all = collect(this.family, port, this.slices);
+    const list = pack(this.family, all);
+    return { all, flows: list.equals(selection.cluster) ? selection.cluster : list };
+  }
+
+  /** See {@link FrontendPlan.draining}. @param all empty where the platform does more than balance. */
+  private draining(endpoints: EndpointList, all: readonly Candidate[], isLocal: boolean): EndpointList | null {
+    if (endpoints.count > 0 || this.loadBalancerAddresses.length === 0) return null;
+    const isHere = ({ slice, index }: Candidate): boolean => slice.nodeNames[index] === this.node.name;
+    const left = all.filter((each) => !has(each, READY) && (!isLocal || isHere(each)));
+    return left.length === 0 ? null : pack(this.family, left);
   }
 
   /** Written field by field: objects made by spreading do not share one of V8's hidden classes, and a plan would take twice the memory. */
@@ -485,17 +498,21 @@ class ServicePlanner {
   }
 }
 
-/** The endpoints that existing connections may keep. */
-type Lasting = Required<Pick<FrontendPlan, 'flowEndpoints' | 'draining'>>;
-
 /** How packets to a frontend are handled. */
-type Handling = Lasting &
-  Pick<
-    FrontendPlan,
-    'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys' | 'clientRoom'
-  > & {
-    readonly balance: PortBalance | null;
-  };
+type Handling = Pick<
+  FrontendPlan,
+  | 'endpoints'
+  | 'localEndpoints'
+  | 'flowEndpoints'
+  | 'draining'
+  | 'masquerade'
+  | 'whenEmpty'
+  | 'sourceRanges'
+  | 'clientKeys'
+  | 'clientRoom'
+> & {
+  readonly balance: PortBalance | null;
+};
 
 /** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
 function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {

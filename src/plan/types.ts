@@ -58,9 +58,9 @@ export interface FrontendPlan {
    */
   readonly flowEndpoints: EndpointList | null;
   /**
-   * Endpoints that serve no more, of a Service with load balancer addresses, where the platform balances by itself. If no other
-   * endpoints are left, the load balancer to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null:
-   * there are none, or nothing stays.
+   * Where the platform balances by itself: the frontend has no endpoint for new connections, and these of its endpoints are not
+   * ready. If its load balancer exists, it stays for connections under way, which end with it (behaviour WK-12,
+   * kubernetes/kubernetes#113841). Null: it has endpoints, its Service has no load balancer addresses, or nothing stays.
    */
   readonly draining: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */

@@ -76,12 +76,6 @@ export class Desired {
     return this.leaving.has(address);
   }
 
-  /** Endpoints that a load balancer keeps although none of its endpoints serves any more; null: it goes. */
-  kept(key: FrontendKey): readonly IPAddress[] | null {
-    const { endpoints, draining = null } = this.table().frontend(key) ?? {};
-    return endpoints?.count === 0 && draining !== null ? addressesOf(draining) : null;
-  }
-
   /** Answers the frontends whose load balancers may have changed, and the addresses that became used or unused. */
   update(changes: Changes): {
     readonly frontends: ReadonlySet<FrontendKey>;

@@ -1,8 +1,8 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
-import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import { EndedError, type QuarantinedFrontend, type Inspection } from '../contract.js';
+import type { FamilyTable, FrontendKey, ObjectKey, PacketScope, TableChange } from '../../plan/types.js';
+import { EndedError, type Inspection, type Limitation, type QuarantinedFrontend } from '../contract.js';
 import {
   NOTHING_SENT,
   type Delivered,
@@ -60,11 +60,6 @@ export interface Look {
 /** The kernelspace mode of one family. The README of this folder explains what becomes of a packet. */
 export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
-  readonly limitations = [
-    attemptsWait('mode kernelspace leaves them to Windows'),
-    CONNECTIONS_GO_ON,
-    ATTEMPTS_NOT_COUNTED,
-  ];
   readonly polls = 'everything';
   readonly replaces = false;
   readonly notes = null;
@@ -116,6 +111,11 @@ export class KernelspaceDriver implements Driver<Look> {
     this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations, onRefused });
     const { endpoints, writer, reader } = this;
     this.sending = new Sending({ ledgers, desired, endpoints, writer, reader, modifying, table, checkEnding });
+  }
+
+  get limitations(): readonly Limitation[] {
+    const { draining } = this.sending;
+    return draining.size === 0 ? LIMITATIONS : [...LIMITATIONS, onlyDraining(draining)];
   }
 
   get dueAt(): number | null {
@@ -347,6 +347,22 @@ export class KernelspaceDriver implements Driver<Look> {
     const [refused] = [...ledgers.loadBalancers.quarantined.values(), ...ledgers.endpoints.quarantined.values()];
     if (refused !== undefined) throw new Error(refused.reason);
   }
+}
+
+const LIMITATIONS: readonly Limitation[] = [
+  attemptsWait('mode kernelspace leaves them to Windows'),
+  CONNECTIONS_GO_ON,
+  ATTEMPTS_NOT_COUNTED,
+];
+
+/** So many Services are named. */
+const MOST_NAMED = 3;
+
+function onlyDraining(draining: ReadonlyMap<LoadBalancerKey, ObjectKey>): Limitation {
+  const services = [...new Set(draining.values())].sort();
+  const named = services.slice(0, MOST_NAMED).join(', ') + (services.length > MOST_NAMED ? ' …' : '');
+  const text = `load balancers without a ready endpoint exist only for connections under way: ${draining.size}, of ${named}`;
+  return { of: 'mode', text };
 }
 
 const REMEMBERED_UNKNOWN = 'in mode kernelspace HNS decides by a digest of the source, and does not report them';

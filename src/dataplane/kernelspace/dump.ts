@@ -8,7 +8,7 @@ import { everything } from '../table-view.js';
 import { sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
 import { Desired, type KernelspaceSettings } from './desired.js';
 import type { LoadBalancerKey, LoadBalancers, Endpoints } from './listing.js';
-import { resolve, type Resolution } from './resolution.js';
+import { remainder, resolve, type Resolution } from './resolution.js';
 
 interface Dumped {
   readonly plan: FamilyTable;
@@ -38,15 +38,10 @@ export function dumpHns({ plan, loadBalancers, endpoints, resolution, settings }
   for (const frontend of plan.frontends()) {
     const wanted = desired.get(frontend.key);
     const held = loadBalancers.made.get(frontend.key);
-    const right = wanted === undefined ? null : resolve(wanted, resolution);
+    const right = wanted === undefined ? remainder(held, frontend, resolution.idOf) : resolve(wanted, resolution);
     const isComplete =
       wanted === undefined || wanted.endpoints?.every((address) => isThere(address, resolution)) === true;
-    if (
-      isComplete &&
-      (right === null
-        ? held === undefined || desired.kept(frontend.key) !== null
-        : held !== undefined && sameLoadBalancer(right, held))
-    )
+    if (isComplete && (right === null ? held === undefined : held !== undefined && sameLoadBalancer(right, held)))
       for (const line of printFrontend(frontend)) lines.push(line);
     else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
   }

@@ -2,7 +2,7 @@ import { familyOf, type Family, type IPAddress } from '../../base/ip.js';
 import type { LoadBalancer } from './load-balancers.js';
 import type { Wanted } from './desired.js';
 import { providerOf, type Network } from './listing.js';
-import type { FamilyTable } from '../../plan/types.js';
+import type { FamilyTable, FrontendPlan } from '../../plan/types.js';
 
 /** The facts of HNS and the node that a load balancer is made of beside its plan. */
 export interface Resolution {
@@ -25,6 +25,27 @@ export function resolve({ handling, endpoints }: Wanted, resolution: Resolution)
   const there = ids.filter((id) => id !== null);
   if (there.length === 0) return null;
   return { ...handling, sourceVip: sourceOf(endpoints ?? [], resolution), endpoints: [...new Set(there)].sort() };
+}
+
+/**
+ * The rest of an existing load balancer whose frontend has no endpoint for new connections; null: it has to go. It was made
+ * for an endpoint that may still have connections, so it stays as long as one of those is left.
+ *
+ * @param frontend undefined: the plan does not have it any more.
+ */
+export function remainder(
+  held: LoadBalancer | undefined,
+  frontend: Pick<FrontendPlan, 'draining'> | undefined,
+  idOf: Resolution['idOf'],
+): LoadBalancer | null {
+  const draining = frontend?.draining ?? null;
+  if (held === undefined || draining === null) return null;
+  const ids = new Set<string>();
+  for (let index = 0; index < draining.count; index++) {
+    const id = draining.port(index) === held.internalPort ? idOf(draining.address(index)) : null;
+    if (id !== null) ids.add(id);
+  }
+  return held.endpoints.some((id) => ids.has(id)) ? { ...held, endpoints: [...ids].sort() } : null;
 }
 
 /** Behaviour WK-06: on overlay networks what goes to nodes, or out of the cluster, has the node's address. */

@@ -1,5 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
-import type { FamilyTable } from '../../plan/types.js';
+import { serviceOf } from '../../plan/frontend-key.js';
+import type { FamilyTable, ObjectKey } from '../../plan/types.js';
 import { parts, servicesFirst, type HcnReader } from './batches.js';
 import type { Desired } from './desired.js';
 import type { EndpointSet } from './endpoints.js';
@@ -7,7 +8,7 @@ import { toSend, type Ledgers } from './ledgers.js';
 import type { EndpointKey, LoadBalancerKey, Network } from './listing.js';
 import { readLoadBalancer, sameLoadBalancer, type LoadBalancer } from './load-balancers.js';
 import type { Modifying } from './modifying.js';
-import { resolutionOf, resolve, type Found } from './resolution.js';
+import { remainder, resolutionOf, resolve, type Found } from './resolution.js';
 import type { Writer } from './writer.js';
 
 /** No more of what is not needed any more is removed in one sync. */
@@ -34,6 +35,8 @@ export class Sending {
   readonly touched = { frontends: new Set<LoadBalancerKey>(), addresses: new Set<EndpointKey>() };
   /** Load balancers that the plan does not name and that stay until it does. */
   kept = new Set<LoadBalancerKey>();
+  /** Load balancers that exist only for connections under way, and their Services. */
+  readonly draining = new Map<LoadBalancerKey, ObjectKey>();
 
   constructor(private readonly parts: SendingParts) {}
 
@@ -111,26 +114,19 @@ export class Sending {
   private desireLoadBalancers(found: Found, keys: readonly LoadBalancerKey[]): void {
     const { touched, kept } = this;
     const { ledgers, desired, endpoints, table } = this.parts;
+    const { loadBalancers } = ledgers;
     const resolution = resolutionOf(found, (address) => endpoints.idOf(address), table());
     for (const key of keys) {
       touched.frontends.delete(key);
       const wanted = desired.get(key);
-      const isKept = wanted === undefined && kept.has(key);
-      if (isKept) ledgers.loadBalancers.desire(key, ledgers.loadBalancers.acknowledged.get(key));
-      else if (wanted === undefined) ledgers.loadBalancers.desire(key, this.left(key));
-      else ledgers.loadBalancers.desire(key, resolve(wanted, resolution) ?? undefined);
+      const held = loadBalancers.acknowledged.get(key);
+      const frontend = table().frontend(key);
+      const rest = wanted === undefined ? remainder(held, frontend, resolution.idOf) : null;
+      if (rest !== null && frontend !== undefined) this.draining.set(key, serviceOf(frontend.servicePort));
+      else this.draining.delete(key);
+      if (wanted !== undefined) loadBalancers.desire(key, resolve(wanted, resolution) ?? undefined);
+      else loadBalancers.desire(key, kept.has(key) ? held : (rest ?? undefined));
     }
-  }
-
-  /** The rest of a load balancer none of whose endpoints serves any more; undefined: nothing. */
-  private left(key: LoadBalancerKey): LoadBalancer | undefined {
-    const { ledgers, desired, endpoints: set } = this.parts;
-    const held = ledgers.loadBalancers.acknowledged.get(key);
-    const kept = desired.kept(key);
-    if (held === undefined || kept === null) return undefined;
-    const ids = new Set(kept.map((address) => set.idOf(address)));
-    const endpoints = held.endpoints.filter((id) => ids.has(id));
-    return endpoints.length === 0 ? undefined : { ...held, endpoints };
   }
 
   /** Until HNS was seen to modify what it reports as modified: it may answer success and change nothing. */
