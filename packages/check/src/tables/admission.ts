@@ -17,6 +17,7 @@ import {
 } from '../../../../src/config/tables/types.js';
 import { EVENT_RATE_KIND, SERVICE_POLICY_KIND } from '../../../../src/config/kinds/admission.js';
 import { apiServerKind } from '../../../../src/config/kinds/apiserver-groups.js';
+import { gatedByFlag } from './feature-gates.js';
 
 /** Admission plugins of the API server, the one that limits events, and what this program's own webhook refuses. */
 
@@ -61,14 +62,9 @@ const ADMISSION = struct({
 /** Manifests of webhooks and policies that the API server reads at its start. */
 const MANIFESTS = { staticManifestsDir: field(scalar('absolute path'), { since: 36 }) };
 
-const MANIFESTS_GATE = rule('feature-gate', (section) => {
-  if (section.has('staticManifestsDir'))
-    section.warn(
-      'feature-gate',
-      'staticManifestsDir',
-      'needs --feature-gates=ManifestBasedAdmissionControlConfig=true',
-    );
-});
+const MANIFESTS_GATE = gatedByFlag('ManifestBasedAdmissionControlConfig', 'staticManifestsDir', (section) =>
+  section.has('staticManifestsDir'),
+);
 
 /** Where the webhooks' credentials are. */
 const WEBHOOK_ADMISSION = struct({ kubeConfigFile: scalar('absolute path'), ...MANIFESTS }, MANIFESTS_GATE);

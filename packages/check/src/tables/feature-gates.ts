@@ -87,7 +87,10 @@ const FIRST: ReleaseGates = {
     VolumeLimitScaling WindowsCPUAndMemoryAffinity WindowsHostNetwork WorkloadAwarePreemption WorkloadWithJob`,
 };
 
-/** Changes of 1.37 from its changelog and the pages of its gates. New gates that change nothing here may be missing. */
+/**
+ * Changes of 1.37 from its changelog, the pages of its gates, and the sources of its API server, scheduler and libraries of
+ * 2026-07-23. New gates of the kubelet and the controller manager may be missing.
+ */
 const RELEASES: readonly ReleaseGates[] = [
   FIRST,
   {
@@ -105,11 +108,17 @@ const RELEASES: readonly ReleaseGates[] = [
       PLEGOnDemandRelist PodReadyToStartContainersCondition RelaxedServiceNameValidation
       WatchCacheInitializationPostStartHook`,
     lockedOff: 'DeclarativeValidationTakeover',
-    on: 'EtcdRangeStream KubeProxyIPVS MaxUnavailableStatefulSet NFTablesNetlink NativeHistograms SELinuxMount',
-    off: `ConsistentListFromCacheSkipTimeoutFallback DRADerivedAttributes DRADeviceCompatibilityGroups
-      DRAOptionalNodeOperations DRAPartitionableDevicesType DefaultPodSysctls EvictionRequestAPI GRPCContainerProbeTLS
-      H2CContainerProbe InPlacePodVerticalScalingMemoryBackedVolumes InterPodAffinityHostnameFastPath
-      KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint VolumeBindMountOptions`,
+    on: `AllowUnsafeMalformedObjectDeletion ConcurrentWatchObjectDecode DRADeviceTaintRules DRAFractionalCapacityRange
+      EtcdRangeStream ExcludeAdmissionWebhookVirtualResources HugepageAwareEviction KubeProxyIPVS
+      ManifestBasedAdmissionControlConfig MaxUnavailableStatefulSet MemoryQoS NFTablesNetlink NativeHistograms
+      PersistentVolumeClaimUnusedSinceTime PodsAPI SELinuxMount StorageCapacityScoring StorageVersionMigrator
+      VolumeLimitScaling WatchListCompression WebhookRoundTripLoadBalancing`,
+    off: `APIServerWebhookAuthenticationToken CompositePodGroup ConsistentListFromCacheSkipTimeoutFallback
+      DRADerivedAttributes DRADeviceCompatibilityGroups DRAOptionalNodeOperations DRAPartitionableDevicesType
+      DefaultPodSysctls EvictionRequestAPI GRPCContainerProbeTLS H2CContainerProbe
+      InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
+      InterPodAffinityHostnameFastPath KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint
+      PodGroupPreemptionPolicy SchedulerPreQueueingHints VolumeBindMountOptions`,
   },
 ];
 
@@ -237,6 +246,14 @@ function isGateOn(section: Section, name: string): boolean | null {
   if (gates?.isTruth(name) === true) return gates.truth(name);
   const kind = gatesOf(section.release)?.get(name);
   return kind === undefined ? null : kind === 'on' || kind === 'lockedOn';
+}
+
+/** Warns of a field that only counts where a gate is on that no document has, but a flag. */
+export function gatedByFlag(gate: string, path: string, isUsed: (section: Section) => boolean): Rule {
+  return rule('feature-gate', (section) => {
+    if (isUsed(section) && isGateOn(section, gate) !== true)
+      section.warn('feature-gate', path, `needs --feature-gates=${gate}=true`);
+  });
 }
 
 /** Refuses a field that only counts where a gate is on. */

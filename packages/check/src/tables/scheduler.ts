@@ -20,6 +20,7 @@ import {
   type TypeMeta,
 } from '../../../../src/config/tables/types.js';
 import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+import { gatedByFlag } from './feature-gates.js';
 import { pem } from './pem.js';
 
 /** The scheduler, and the arguments of its plugins. */
@@ -303,11 +304,7 @@ const REPEATED = rule('unique', (section) => {
       each.refuse('unique', 'topologyKey', 'is given twice with this whenUnsatisfiable');
 });
 
-/** Only an alpha feature looks at it. */
-const SHAPE_GATE = rule('feature-gate', (section) => {
-  if (section.isGiven('shape'))
-    section.warn('feature-gate', 'shape', 'needs --feature-gates=StorageCapacityScoring=true');
-});
+const SHAPE_GATE = gatedByFlag('StorageCapacityScoring', 'shape', (section) => section.isGiven('shape'));
 
 const CONSTRAINT = struct({
   maxSkew: required(int(1)),

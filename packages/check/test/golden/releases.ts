@@ -60,6 +60,8 @@ const CHANGED: readonly Golden[] = [
     release: 37,
     right: [
       'featureGates: {DefaultPodSysctls: true}\ndefaultPodSysctls: {net.core.somaxconn: "1024"}\neventRecordQPS: 50',
+      'featureGates: {HugepageAwareEviction: false, WatchListCompression: false, SchedulerPreQueueingHints: true}',
+      'memoryReservationPolicy: TieredReservation',
     ],
     wrong: [
       [
@@ -75,12 +77,30 @@ const CHANGED: readonly Golden[] = [
     ],
   },
   {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'VolumeBindingArgs',
+    release: 37,
+    right: ['shape: [{utilization: 100, score: 1}]'],
+    wrong: [],
+  },
+  {
+    apiVersion: 'apiserver.config.k8s.io/v1',
+    kind: 'ValidatingAdmissionPolicyConfiguration',
+    release: 37,
+    right: ['staticManifestsDir: /etc/policies.d'],
+    wrong: [],
+  },
+  {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
     release: 36,
     right: ['eventRecordQPS: 0'],
     wrong: [
       ['defaultPodSysctls: {a: b}', 'error: KubeletConfiguration.defaultPodSysctls: exists since Kubernetes 1.37 only'],
+      [
+        'featureGates: {HugepageAwareEviction: false}',
+        'error: KubeletConfiguration.featureGates.HugepageAwareEviction: false: is no feature gate of Kubernetes 1.36',
+      ],
     ],
   },
   {
