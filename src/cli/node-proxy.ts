@@ -477,6 +477,7 @@ export class NodeProxy {
       sourceErrors: () => sources.errors(),
       waitingFor: () => store.waitingFor(),
       fullAffinity: (family) => this.overflow.of(family),
+      loopbackFailures: (family) => this.loopback.failures(family),
       lend: (rows) => this.lend(rows),
       suspect: (family) => {
         this.cycle.suspect(family);

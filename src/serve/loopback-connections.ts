@@ -1,8 +1,8 @@
 import type { Family } from '../base/ip.js';
 import type { PackedAddress } from '../base/pack-address.js';
-import type { LoopbackConnections } from '../control/loopback.js';
+import type { LoopbackConnections, LoopbackTable } from '../control/loopback.js';
 import type { ServiceEndpoint } from '../plan/known-departures.js';
-import type { FamilyTable, ObjectKey, TableChange } from '../plan/types.js';
+import type { ObjectKey, TableChange } from '../plan/types.js';
 import type { NodePortListeners, NodePortListenersOptions } from './node-port-listeners.js';
 
 const ALL = { frontends: new Set<string>(), node: true };
@@ -14,13 +14,17 @@ export class LazyNodePortListeners implements LoopbackConnections {
 
   constructor(private readonly options: NodePortListenersOptions) {}
 
-  sync(table: FamilyTable, change: Pick<TableChange, 'frontends' | 'node'>): void {
+  sync(table: LoopbackTable, change: Pick<TableChange, 'frontends' | 'node'>): void {
     if (this.listeners !== null) this.listeners.sync(table, change);
     else if (table.node.nodePortListener) void this.load().then(() => this.listeners?.sync(table, ALL));
   }
 
   endpoints(family: Family): Iterable<ServiceEndpoint> {
     return this.listeners?.endpoints(family) ?? [];
+  }
+
+  failures(family: Family): readonly string[] {
+    return this.listeners?.failures(family) ?? [];
   }
 
   reset(family: Family, gone: ReadonlyMap<ObjectKey, ReadonlySet<PackedAddress>>): number {

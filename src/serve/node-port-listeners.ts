@@ -6,7 +6,7 @@ import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { PackedAddress } from '../base/pack-address.js';
-import type { LoopbackConnections } from '../control/loopback.js';
+import type { LoopbackConnections, LoopbackTable } from '../control/loopback.js';
 import type { ListenerMetricNames } from '../dataplane/mode.js';
 import { ListenerMetrics } from '../observe/listener-metrics.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
@@ -14,14 +14,14 @@ import { anyContains } from '../plan/facts.js';
 import { isDatagramKey, isNodePortKey, serviceOf } from '../plan/frontend-key.js';
 import { endpointsFromLoopback, pickEndpoint } from '../plan/from-loopback.js';
 import type { ServiceEndpoint } from '../plan/known-departures.js';
-import type { FamilyTable, FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
+import type { FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
 
 /** Listeners, and those of one Service; both families together. */
 export const MAX_LISTENERS = 1024;
 export const MAX_SERVICE_LISTENERS = 128;
-/** Connections, each with a socket on both sides, and those of one Service. */
-export const MAX_CONNECTIONS = 1024;
-export const MAX_SERVICE_CONNECTIONS = 512;
+/** Connections, each with a socket on both sides, and those of one Service. One that both peers leave unread holds 270 kB here. */
+export const MAX_CONNECTIONS = 512;
+export const MAX_SERVICE_CONNECTIONS = 384;
 /** As in kube-proxy; the attempt is not repeated. */
 const DIAL_MS = 5000;
 const LISTEN_RETRY_MS = 5000;
@@ -64,6 +64,8 @@ interface Connection {
   readonly client: Socket;
   readonly backend: Socket;
   readonly endpoint: PackedAddress;
+  /** It is being reset. */
+  isEnding: boolean;
 }
 
 /** A Service's part of the bounds. */
@@ -97,7 +99,7 @@ export class NodePortListeners implements LoopbackConnections {
   }
 
   sync(
-    table: FamilyTable,
+    table: LoopbackTable,
     { frontends, node }: { readonly frontends: ReadonlySet<FrontendKey>; readonly node: boolean },
   ): void {
     const held = this.listeners[table.family];
@@ -117,6 +119,10 @@ export class NodePortListeners implements LoopbackConnections {
   *endpoints(family: Family): IterableIterator<ServiceEndpoint> {
     for (const { service, connections } of this.listeners[family].values())
       for (const { endpoint } of connections) yield { service, address: endpoint };
+  }
+
+  failures(family: Family): readonly string[] {
+    return [...this.listeners[family].values()].flatMap((listener) => printFailure(listener) ?? []);
   }
 
   reset(family: Family, gone: ReadonlyMap<ObjectKey, ReadonlySet<PackedAddress>>): number {
@@ -227,8 +233,9 @@ export class NodePortListeners implements LoopbackConnections {
     if (isNew) this.report(listener, reason);
   }
 
-  private report({ servicePort, address, port }: Listener, reason: string): void {
+  private report(listener: Listener, reason: string): void {
     const { log, events } = this.options;
+    const { servicePort, address, port } = listener;
     log.warn('cannot listen for a node port on loopback, will be retried', { servicePort, address, port, reason });
     events.record({
       type: 'Warning',
@@ -236,7 +243,7 @@ export class NodePortListeners implements LoopbackConnections {
       action: 'Listen',
       regarding: serviceSubject(servicePort),
       related: null,
-      note: `cannot listen on ${address} for node port ${port} of ${servicePort}: ${reason}`,
+      note: printFailure(listener) ?? reason,
     });
   }
 
@@ -265,7 +272,7 @@ export class NodePortListeners implements LoopbackConnections {
     }
     const { address, port, packed } = this.pick(listener, plan);
     const backend = connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
-    const connection = { client, backend, endpoint: packed };
+    const connection = { client, backend, endpoint: packed, isEnding: false };
     listener.connections.add(connection);
     share.connections++;
     this.connected++;
@@ -331,13 +338,18 @@ export class NodePortListeners implements LoopbackConnections {
   }
 }
 
+/** Null: all is well. */
+function printFailure({ servicePort, address, port, failure }: Listener): string | null {
+  return failure === null ? null : `cannot listen on ${address} for node port ${port} of ${servicePort}: ${failure}`;
+}
+
 /** The place of an endpoint in a list; -1: it is not there. */
 function placeOf(list: EndpointList, endpoint: string): number {
   for (let index = 0; index < list.count; index++) if (list.key(index) === endpoint) return index;
   return -1;
 }
 
-function allKeys(table: FamilyTable): readonly FrontendKey[] {
+function allKeys(table: LoopbackTable): readonly FrontendKey[] {
   return [...table.frontends()].map(({ key }) => key);
 }
 
@@ -346,10 +358,14 @@ function admits({ sourceRanges }: FrontendPlan, address: IPAddress): boolean {
 }
 
 /** Both peers learn that the connection did not end by itself. */
-function end({ client, backend }: Connection): void {
-  for (const socket of [client, backend]) {
+function end(connection: Connection): void {
+  if (connection.isEnding) return;
+  connection.isEnding = true;
+  for (const socket of [connection.client, connection.backend]) {
     if (socket.destroyed) continue;
-    if (socket.connecting) socket.destroy();
+    // A reset fails while the kernel is asked to shut the socket down, and Node would then never close it.
+    const isShuttingDown = socket.writableEnded && !socket.writableFinished;
+    if (socket.connecting || isShuttingDown) socket.destroy();
     else socket.resetAndDestroy();
   }
 }

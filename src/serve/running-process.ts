@@ -72,6 +72,8 @@ export interface RunningProcess {
   };
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
+  /** Node ports on loopback that cannot be listened on, a line each. */
+  readonly loopbackFailures: (family: Family) => readonly string[];
   /** Objects that sources skip, whole or in part. */
   readonly leftOut: () => readonly LeftOut[];
   /** Our listening addresses that could not be opened. */

@@ -86,6 +86,6 @@ function familyState({ table, history, ending, dataplane }: FamilyView, running:
     failures,
     repairs,
     lastRepair: history.recentlyRepaired[0] ?? null,
-    problems,
+    problems: [...problems, ...firstOf(running.loopbackFailures(family), (text) => text)],
   };
 }

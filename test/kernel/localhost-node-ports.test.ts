@@ -1,5 +1,5 @@
 // Mode nftables: node ports on loopback (behaviour SV-36), by listeners of the process.
-// needs: nft
+// needs: nft, iptables
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { usually } from '../support/extent.js';
@@ -11,7 +11,15 @@ import { Proxy } from '../support/lab/proxy.js';
 const GATE = 'KubeProxyNFTablesLocalhostNodePorts';
 const LOOPBACK = ['127.0.0.1', '[::1]'] as const;
 const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
-const PORTS = { web: 30001, local: 30002, sticky: 30003, elsewhere: 30004, taken: 30005, dns: 30053 } as const;
+const PORTS = {
+  web: 30001,
+  local: 30002,
+  sticky: 30003,
+  elsewhere: 30004,
+  taken: 30005,
+  dns: 30053,
+  sctp: 30054,
+} as const;
 /** One after the other, in both families together; in parts that each say something (test/run.ts). */
 const CONNECTIONS = usually(500, 5000);
 const OF_A_PART = 500;
@@ -34,11 +42,14 @@ function web(pods: readonly Pod[]): Manifest[] {
     ...nodePort('elsewhere', PORTS.elsewhere, ['remote-a'], { externalTrafficPolicy: 'Local' }),
     ...nodePort('sticky', PORTS.sticky, pods, { affinitySeconds: 10_800 }),
     ...nodePort('taken', PORTS.taken, ['pod-a']),
-    ...dualStack('dns', {
-      type: 'NodePort',
-      number: 53,
-      ports: [{ port: 53, nodePort: PORTS.dns, protocol: 'UDP' }],
-      endpoints: [{ pod: 'pod-a', targetKind: 'Pod' }],
+    ...(['UDP', 'SCTP'] as const).flatMap((protocol) => {
+      const nodePort = protocol === 'UDP' ? PORTS.dns : PORTS.sctp;
+      return dualStack(protocol.toLowerCase(), {
+        type: 'NodePort',
+        number: nodePort - 30000,
+        ports: [{ port: 53, nodePort, protocol }],
+        endpoints: [{ pod: 'pod-a', targetKind: 'Pod' }],
+      });
     }),
   ];
 }
@@ -81,13 +92,18 @@ t.test('node ports answer on loopback in mode nftables, by the plan', async (t) 
     t.match(await lab.request({ ...udp, timeoutMs: 2000 }), { error: 'refused' }, 'UDP is refused');
     await lab.serve('node', udp.to, 'UDP', 'private');
     t.match(await lab.request({ ...udp, timeoutMs: 2000 }), { error: 'refused' }, 'also if a program listens');
+    const sctp = { from: 'node', to: `${host}:${PORTS.sctp}`, protocol: 'SCTP', timeoutMs: 2000 } as const;
+    t.match(await lab.request(sctp), { error: 'refused' }, 'SCTP is refused');
   }
   for (const family of ['IPv4', 'IPv6']) {
     t.equal(await metric('rejected_packets_total', `ip_family="${family}",protocol="UDP"`), 2);
+    t.equal(await metric('rejected_packets_total', `ip_family="${family}",protocol="SCTP"`), 1);
     t.equal(await metric('listeners', `ip_family="${family}"`), 3);
     t.ok((await metric('listener_creation_failures_total', `ip_family="${family}"`)) >= 1);
   }
   t.match(proxy.log, /cannot listen for a node port on loopback.*default\/taken/);
+  for (const { family, problems } of (await proxy.status()).families)
+    t.match(problems, [/^cannot listen on .* for node port 30005 of default\/taken: EADDRINUSE$/], family);
 
   const before = await descriptors();
   for (const host of LOOPBACK) {
@@ -134,4 +150,30 @@ t.test('node ports answer on loopback in mode nftables, by the plan', async (t) 
   for (const { pod, connection } of kept)
     if (pod !== 'pod-b') t.match(await connection.fate(10_000), { error: 'reset' }, 'its connections end');
   t.match(proxy.log, /node ports answer on loopback in mode nftables only with feature gate/);
+});
+
+t.test('a live change of mode closes the listeners on loopback, and opens them again', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a'], [[80, 'TCP']]);
+  const config = { featureGates: { [GATE]: true }, nodePortAddresses: ['primary', 'localhost'] };
+  const objects = dualStack('web', {
+    type: 'NodePort',
+    number: 1,
+    ports: [{ port: 80, nodePort: PORTS.web }],
+    endpoints: ['pod-a'],
+  });
+  const proxy = await Proxy.start(t, lab, { config, objects, flags: ['--iptables-flavor', 'nft'], mode: 'nftables' });
+  const answers = async (host: string): Promise<boolean> =>
+    'name' in (await lab.request({ from: 'node', to: `${host}:${PORTS.web}`, timeoutMs: 2000 }));
+  const reached = (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
+    eventually(what, async () => (await holds()) || null);
+  for (const host of LOOPBACK) await reached(`${host} in mode nftables`, () => answers(host));
+  const connections = await Promise.all(LOOPBACK.map((host) => lab.open({ from: 'node', to: `${host}:${PORTS.web}` })));
+  for (const connection of connections) t.match(await connection.exchange(), { name: 'pod-a' });
+  await proxy.useMode('iptables-nft');
+  for (const connection of connections) t.match(await connection.fate(10_000), { error: 'reset' });
+  await reached('mode iptables, which has rules for IPv4 alone', async () => !(await answers('[::1]')));
+  await reached('127.0.0.1 in mode iptables', () => answers('127.0.0.1'));
+  await proxy.useMode('nftables');
+  for (const host of LOOPBACK) await reached(`${host} in mode nftables again`, () => answers(host));
 });

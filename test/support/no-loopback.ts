@@ -4,5 +4,6 @@ import type { LoopbackConnections } from '../../src/control/loopback.js';
 export const NO_LOOPBACK: LoopbackConnections = {
   sync: () => undefined,
   endpoints: () => [],
+  failures: () => [],
   reset: () => 0,
 };

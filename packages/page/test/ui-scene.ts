@@ -118,6 +118,7 @@ export class PageScene {
       lend: () => () => undefined,
       suspect: () => undefined,
       fullAffinity: () => [],
+      loopbackFailures: () => [],
       silentListeners: () => [],
       crowding: () => [],
       logFaults: () => [],
