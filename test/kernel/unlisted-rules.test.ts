@@ -67,6 +67,13 @@ for (const [isBefore, programs] of process.env[MODE_VARIABLE] === undefined
         for (const to of numbers.flatMap(of))
           t.match(await lab.request({ from: 'pod-b', to, timeoutMs: 3000 }), { name: 'pod-a' }, `${what}: ${to}`);
       };
+      // A loss is logged before the rules are written.
+      const repairedFor = async (what: string, number: number): Promise<void> => {
+        for (const to of of(number))
+          await eventually(`an answer of ${to} after ${what}`, async () =>
+            'name' in (await lab.request({ from: 'pod-b', to, timeoutMs: 300 })) ? true : null,
+          );
+      };
       const isSilent = async (what: string, number: number): Promise<void> => {
         for (const to of of(number))
           t.notOk('at' in (await lab.request({ from: 'pod-b', to, timeoutMs: 300 })), `${what}: ${to}`);
@@ -116,7 +123,7 @@ for (const [isBefore, programs] of process.env[MODE_VARIABLE] === undefined
           await eventually(`repair of ${title} of ${family} ${table}`, () =>
             Promise.resolve(proxy.log.slice(from).includes(repaired) || null),
           );
-          await answers(title, 41);
+          await repairedFor(title, 41);
         }
       await proxy.consistent();
       const quiet = proxy.log.length;
@@ -148,6 +155,20 @@ for (const [isBefore, programs] of process.env[MODE_VARIABLE] === undefined
       t.notMatch(await nft('list', 'ruleset'), /KUBE-(?!FIREWALL)/);
       await isSilent('cleanup', 41);
       t.same(await theirs(), before, 'rules of others, after the cleanup');
+
+      await proxy.useMode('nftables');
+      await proxy.restart();
+      await answers('start in mode nftables', 41);
+      await proxy.apply(service(42));
+      await answers('change in mode nftables', 42);
+      await isSilent('a Service that was deleted in mode nftables', 41);
+      for (const [family] of FAMILIES) await nft('flush', 'chain', family, 'kube-proxy', 'dispatch');
+      await repairedFor('repair in mode nftables', 42);
+      await proxy.consistent();
+      await proxy.stop();
+      t.equal((await proxy.run(null, ['--cleanup'])).status, 0);
+      t.notMatch(await nft('list', 'tables'), /kube-proxy/);
+      t.same(await theirs(), before, 'rules of others, after the cleanup in mode nftables');
     },
   );
 
