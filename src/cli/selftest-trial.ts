@@ -47,7 +47,7 @@ export interface Trial {
   readonly isExplained: boolean;
 }
 
-/** Of the Service that the process serves for the test. @param port one, or one for each protocol. */
+/** Trials of the Service that the process serves for the test. @param port one, or one for each protocol. */
 export function ownTrials(
   what: string,
   client: Client,
@@ -80,7 +80,7 @@ export const NOTHING_SENT = {
 /** Both ends of these trials are at the bridge of pods, whose packets may take a way past the rules. */
 export const ON_BRIDGE = 'pods on one bridge';
 
-/** What a bridge loses fails without a packet, where none could be sent over it. */
+/** Failures by the settings of bridges alone, where no packet was seen to be lost. */
 export function bridgeRows({ observations }: Pick<ProcessStatus, 'observations'>): readonly SelftestRow[] {
   const bridges = observations.filter(({ kind }) => kind === 'bridge');
   return bridges.map(({ text }) => ({ what: ON_BRIDGE, result: 'failed', text, ...NOTHING_SENT }));

@@ -28,7 +28,7 @@ export function bridgeProblem({ filters }: Bridge, family: Family): Omit<Observa
   };
 }
 
-/** Of which families a bridge carries pods. @param pods networks of the node's pods. */
+/** Families of the pods that a bridge carries. @param pods networks of the node's pods. */
 export function familiesCarried(
   { prefixes }: Bridge,
   families: readonly Family[],

@@ -96,7 +96,7 @@ export interface FamilyState {
   readonly repairs: Occurrences;
   /** The last external change that was repaired; null: there was none. */
   readonly lastRepair: RepairRecord | null;
-  /** What could not be put right, beside the rules, and is tried again: node ports on loopback soon, the others at each full sync. */
+  /** Failures beside the rules, which are tried again: listeners for node ports on loopback within seconds, others at each full sync. */
   readonly problems: readonly string[];
 }
 
