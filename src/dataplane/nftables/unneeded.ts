@@ -67,7 +67,13 @@ export class Unneeded {
       ...keys.chains.map((name) => flushChain(where, name)),
       ...keys.sets.map((name) => flushSet(where, name)),
     ];
-    if (commands.length > 0) await sender.transact([{ type: 'commands', commands }]);
+    const claim = ledger.claim(keys);
+    try {
+      if (commands.length > 0) await sender.transact([{ type: 'commands', commands }]);
+    } finally {
+      // Empty it is not what was acknowledged, and whoever lists it before it is deleted must not take that for another's work.
+      claim.lose();
+    }
   }
 
   /** Deletes all but what the kernel refuses to delete. */

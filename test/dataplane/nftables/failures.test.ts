@@ -1,5 +1,6 @@
 import t from 'tap';
 import { blamedFrontend } from '../../../src/dataplane/contract.js';
+import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import { isNativeError } from '../../../src/native/errors.js';
 import type { Row } from '../../../src/state/rows.js';
 import { usually } from '../../support/extent.js';
@@ -56,6 +57,20 @@ for (const fault of FAULTS) {
     t.equal((await rig.sync()).full, false, 'and trusts itself again');
   });
 }
+
+t.test('a chain whose emptying had no answer is not taken for one that somebody else emptied', async (t) => {
+  const rig = await started();
+  // A larger class: the former's chain is for nothing.
+  rig.commit([webOf(5)]);
+  await rig.sync();
+  rig.now += LINGER_MS;
+  rig.kernel.faults.next({ type: 'lose-ack' });
+  await t.rejects(rig.sync());
+  const report = await rig.sync();
+  t.equal(report.full, true);
+  t.same(report.repairs, []);
+  t.same(await rig.difference(), []);
+});
 
 t.test('a refused element names its frontend', async (t) => {
   for (const [ports, frontend] of [
