@@ -168,7 +168,7 @@ const UNSHOWN: Readonly<Record<string, readonly string[]>> = {
   ],
   'it has one user, so no neighbour': [
     'connections to the status socket',
-    'connections of the page to proxies of other nodes',
+    'connections of the command `ui` to the status socket',
   ],
 };
 

@@ -37,8 +37,8 @@ import { MAX_CONNECTIONS as LISTENER_CONNECTIONS } from '../src/serve/listener.j
 import {
   MAX_CONNECTIONS as LOOPBACK_CONNECTIONS,
   MAX_LISTENERS,
-  MAX_SERVICE_CONNECTIONS,
-  MAX_SERVICE_LISTENERS,
+  NAMESPACE_CONNECTIONS,
+  NAMESPACE_LISTENERS,
 } from '../src/serve/node-port-listeners.js';
 import { MAX_CONNECTIONS as HEALTH_CHECK_CONNECTIONS } from '../src/serve/service-health.js';
 import { MAX_CONNECTIONS as STATUS_CONNECTIONS } from '../src/serve/status-socket.js';
@@ -115,7 +115,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'reviews of tokens and permissions at a time': [of('packages/secured/src/reviews.ts MAX_UNDER_WAY')],
     'explanations at a time': [of('packages/page/src/server.ts MAX_EXPLAINING')],
     'browsers that follow changes': [of('packages/page/src/live.ts MAX_CLIENTS')],
-    'connections of the page to proxies of other nodes': [of('packages/page/src/forward.ts MAX_SOCKETS')],
+    'connections of the command `ui` to the status socket': [of('packages/page/src/forward.ts MAX_SOCKETS')],
     'a profile': [of('src/serve/profile-answer.ts MAX_SECONDS')],
     'the text of a refusal of the API server': [
       of('src/sources/kubernetes/watch/exchange.ts MAX_ERROR_BODY_BYTES') / KIB,
@@ -132,8 +132,8 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     'the answer of a manifest URL': [MAX_MANIFEST_BYTES / MIB],
     'connections to a health or metrics address': [LISTENER_CONNECTIONS],
     'connections to health check node ports': [HEALTH_CHECK_CONNECTIONS],
-    'listeners for node ports on loopback': [MAX_LISTENERS, MAX_SERVICE_LISTENERS],
-    'connections to node ports on loopback': [LOOPBACK_CONNECTIONS, MAX_SERVICE_CONNECTIONS],
+    'listeners for node ports on loopback': [MAX_LISTENERS, NAMESPACE_LISTENERS],
+    'connections to node ports on loopback': [LOOPBACK_CONNECTIONS, NAMESPACE_CONNECTIONS],
     'connections to the status socket': [STATUS_CONNECTIONS],
     'time of the main thread for one client of the listeners': [CLIENT_MS, CLIENT_BURST_MS],
     'time of the main thread for all clients of other machines': [ALL_CLIENTS_MS, ALL_CLIENTS_BURST_MS],

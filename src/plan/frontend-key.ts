@@ -81,6 +81,10 @@ export function serviceOf(servicePort: string): ObjectKey {
   return key;
 }
 
+export function namespaceOf(service: ObjectKey): string {
+  return service.slice(0, service.indexOf('/'));
+}
+
 /** The name of a Service port within its Service; empty for one without a name. */
 export function portNameOf(servicePort: string): string {
   return servicePort.split(':', 2)[1] ?? '';

@@ -1,5 +1,7 @@
+import { NamespacePlaces } from '../base/namespace-places.js';
 import type { PackedAddress } from '../base/pack-address.js';
 import type { ObjectKey } from '../state/rows.js';
+import { namespaceOf } from './frontend-key.js';
 
 /** So many removals of one IP family are known one by one, and so many terminating endpoints of Services that limit their time. */
 export const MOST_DEPARTURES = 65_536;
@@ -138,42 +140,4 @@ const NO_OVERFLOW = { removed: 0, left: 0, drained: 0 } as const;
 
 function keyOf(cause: Cause, address: PackedAddress, service: ObjectKey): string {
   return `${cause} ${service} ${address}`;
-}
-
-function namespaceOf(service: ObjectKey): string {
-  return service.slice(0, service.indexOf('/'));
-}
-
-/**
- * Places that all namespaces share. A namespace always gets its share while there are places, and more only while half of
- * them are free: one that takes all it can get leaves half of the places to the others.
- */
-class NamespacePlaces {
-  private readonly taken = new Map<string, number>();
-  private total = 0;
-
-  constructor(
-    private readonly most: number,
-    private readonly share: number,
-  ) {}
-
-  isFullFor(namespace: string): boolean {
-    const ofNamespace = this.taken.get(namespace) ?? 0;
-    return this.total >= (ofNamespace < this.share ? this.most : this.most / 2);
-  }
-
-  /** Whether there was one. */
-  take(namespace: string): boolean {
-    if (this.isFullFor(namespace)) return false;
-    this.taken.set(namespace, (this.taken.get(namespace) ?? 0) + 1);
-    this.total++;
-    return true;
-  }
-
-  free(namespace: string): void {
-    const rest = (this.taken.get(namespace) ?? 0) - 1;
-    if (rest > 0) this.taken.set(namespace, rest);
-    else this.taken.delete(namespace);
-    this.total--;
-  }
 }

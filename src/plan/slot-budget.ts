@@ -1,5 +1,6 @@
 import type { ObjectKey } from '../state/rows.js';
 import { compareAge } from './forwarding-table.js';
+import { namespaceOf } from './frontend-key.js';
 
 interface Asking {
   readonly service: ObjectKey;
@@ -74,7 +75,7 @@ export class SlotBudget {
     const ranked = [...this.asking.values()]
       .sort((one, other) => this.seniority(one) - this.seniority(other) || compareAge(one, other).order)
       .map((asking) => {
-        const namespace = asking.service.slice(0, asking.service.indexOf('/'));
+        const namespace = namespaceOf(asking.service);
         const sum = (sums.get(namespace) ?? 0) + asking.slots;
         const total = (totals.get(namespace) ?? 0) + asking.slots;
         totals.set(namespace, total);

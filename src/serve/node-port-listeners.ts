@@ -5,23 +5,26 @@ import { errorCode, messageOf } from '../base/error-message.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import { NamespacePlaces } from '../base/namespace-places.js';
 import type { PackedAddress } from '../base/pack-address.js';
 import type { LoopbackConnections, LoopbackTable } from '../control/loopback.js';
 import type { ListenerMetricNames } from '../dataplane/mode.js';
 import { ListenerMetrics } from '../observe/listener-metrics.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import { anyContains } from '../plan/facts.js';
-import { isDatagramKey, isNodePortKey, serviceOf } from '../plan/frontend-key.js';
+import { isDatagramKey, isNodePortKey, namespaceOf, serviceOf } from '../plan/frontend-key.js';
 import { endpointsFromLoopback, pickEndpoint } from '../plan/from-loopback.js';
 import type { ServiceEndpoint } from '../plan/known-departures.js';
 import type { FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
 
-/** Listeners, and those of one Service; both families together. */
+/** Listeners, and those that a namespace has in any case; both families together. */
 export const MAX_LISTENERS = 1024;
-export const MAX_SERVICE_LISTENERS = 128;
-/** Connections, each with a socket on both sides, and those of one Service. One that both peers leave unread holds 270 kB here. */
-export const MAX_CONNECTIONS = 512;
-export const MAX_SERVICE_CONNECTIONS = 384;
+export const NAMESPACE_LISTENERS = 128;
+/** Connections, each with a socket on both sides, and those that a namespace has in any case. One that both peers leave unread holds 270 kB here. */
+export const MAX_CONNECTIONS = 1024;
+export const NAMESPACE_CONNECTIONS = 128;
+/** A namespace that was refused connections is named again once it has no more than that. */
+const REPORT_AGAIN = NAMESPACE_CONNECTIONS / 2;
 /** As in kube-proxy; the attempt is not repeated. */
 const DIAL_MS = 5000;
 const LISTEN_RETRY_MS = 5000;
@@ -68,14 +71,6 @@ interface Connection {
   isEnding: boolean;
 }
 
-/** A Service's part of the bounds. */
-interface Share {
-  listeners: number;
-  connections: number;
-  /** Whether a connection was refused since there was room. */
-  isFull: boolean;
-}
-
 /**
  * TCP connections to node ports on loopback, which rules cannot carry to endpoints: this process accepts them, and makes one to an endpoint for each. Which
  * endpoints there are is the plan's decision. What is connected stays so while its endpoint goes on, and ends with the node port.
@@ -85,9 +80,12 @@ export class NodePortListeners implements LoopbackConnections {
     IPv4: new Map(),
     IPv6: new Map(),
   };
-  private readonly shares = new Map<ObjectKey, Share>();
-  private open = 0;
-  private connected = 0;
+  private readonly places = {
+    listeners: new NamespacePlaces(MAX_LISTENERS, NAMESPACE_LISTENERS),
+    connections: new NamespacePlaces(MAX_CONNECTIONS, NAMESPACE_CONNECTIONS),
+  };
+  /** Namespaces that were refused connections since they had few. */
+  private readonly refused = new Set<string>();
   private cancelRetry: (() => void) | null = null;
 
   private readonly metrics: ListenerMetrics | null;
@@ -178,15 +176,15 @@ export class NodePortListeners implements LoopbackConnections {
   private listen(listener: Listener): void {
     if (listener.server !== null) return;
     const { service, address, port } = listener;
-    const share = this.shareOf(service);
-    if (this.open >= MAX_LISTENERS || share.listeners >= MAX_SERVICE_LISTENERS) {
-      this.failed(listener, `too many listeners: ${MAX_SERVICE_LISTENERS} of a Service, ${MAX_LISTENERS} in all`);
+    if (!this.places.listeners.take(namespaceOf(service))) {
+      this.failed(
+        listener,
+        `too many listeners: a namespace has ${NAMESPACE_LISTENERS}, all together ${MAX_LISTENERS}`,
+      );
       return;
     }
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true, keepAlive: true });
     listener.server = server;
-    share.listeners++;
-    this.open++;
     server.on('connection', (client) => {
       client.on('error', () => undefined);
       if (listener.server === server) this.accept(listener, client);
@@ -218,9 +216,7 @@ export class NodePortListeners implements LoopbackConnections {
     if (server === null) return;
     listener.server = null;
     server.close();
-    this.open--;
-    this.shareOf(service).listeners--;
-    this.tidy(service);
+    this.places.listeners.free(namespaceOf(service));
     this.count(listener.family);
   }
 
@@ -228,7 +224,6 @@ export class NodePortListeners implements LoopbackConnections {
     const isNew = listener.failure !== reason;
     listener.failure = reason;
     this.metrics?.failed(listener.family);
-    this.tidy(listener.service);
     this.retryLater();
     if (isNew) this.report(listener, reason);
   }
@@ -258,24 +253,23 @@ export class NodePortListeners implements LoopbackConnections {
 
   private accept(listener: Listener, client: Socket): void {
     const { service, plan } = listener;
-    const share = this.shareOf(service);
-    if (this.connected >= MAX_CONNECTIONS || share.connections >= MAX_SERVICE_CONNECTIONS) {
+    const { connections } = this.places;
+    const namespace = namespaceOf(service);
+    if (!connections.take(namespace)) {
       client.resetAndDestroy();
-      if (!share.isFull)
+      if (!this.refused.has(namespace))
         this.options.log.warn('too many connections to node ports on loopback: new ones are reset', {
           service,
-          mostOfService: MAX_SERVICE_CONNECTIONS,
+          ofNamespace: connections.takenBy(namespace),
           most: MAX_CONNECTIONS,
         });
-      share.isFull = true;
+      this.refused.add(namespace);
       return;
     }
     const { address, port, packed } = this.pick(listener, plan);
     const backend = connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
     const connection = { client, backend, endpoint: packed, isEnding: false };
     listener.connections.add(connection);
-    share.connections++;
-    this.connected++;
     client.setKeepAlive(true, KEEP_ALIVE_MS);
     const { clock } = this.options;
     const cancelDial = clock.callAt(clock.now() + DIAL_MS, () => {
@@ -294,10 +288,8 @@ export class NodePortListeners implements LoopbackConnections {
       if (isOver || !client.destroyed || !backend.destroyed) return;
       isOver = true;
       listener.connections.delete(connection);
-      this.connected--;
-      share.connections--;
-      if (share.connections < MAX_SERVICE_CONNECTIONS / 2) share.isFull = false;
-      this.tidy(service);
+      connections.free(namespace);
+      if (connections.takenBy(namespace) <= REPORT_AGAIN) this.refused.delete(namespace);
     };
     backend.on('error', () => undefined);
     for (const socket of [client, backend]) socket.on('close', closed);
@@ -319,17 +311,6 @@ export class NodePortListeners implements LoopbackConnections {
     const endpoint = list.key(index);
     if (affinitySeconds !== null) listener.pinned = { endpoint, at: now };
     return { address: list.address(index), port: list.port(index), packed: endpoint.slice(0, -PORT_BYTES) };
-  }
-
-  private shareOf(service: ObjectKey): Share {
-    const share = this.shares.get(service) ?? { listeners: 0, connections: 0, isFull: false };
-    this.shares.set(service, share);
-    return share;
-  }
-
-  private tidy(service: ObjectKey): void {
-    const share = this.shares.get(service);
-    if (share?.listeners === 0 && share.connections === 0) this.shares.delete(service);
   }
 
   private count(family: Family): void {

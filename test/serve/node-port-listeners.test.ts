@@ -9,8 +9,8 @@ import { Planner } from '../../src/plan/planner.js';
 import {
   MAX_CONNECTIONS,
   MAX_LISTENERS,
-  MAX_SERVICE_CONNECTIONS,
-  MAX_SERVICE_LISTENERS,
+  NAMESPACE_CONNECTIONS,
+  NAMESPACE_LISTENERS,
   NodePortListeners,
 } from '../../src/serve/node-port-listeners.js';
 import type { Row } from '../../src/state/rows.js';
@@ -133,12 +133,21 @@ function portOf(server: Server): number {
 }
 
 /** Services with these numbers of node ports, each port of the next number. */
-function nodePorts(name: string, first: number, count: number, { address: host, port }: Backend): readonly Row[] {
+function nodePorts(
+  name: string,
+  first: number,
+  count: number,
+  { address: host, port }: Backend,
+  namespace = 'default',
+): readonly Row[] {
   const numbers = Array.from({ length: count }, (_, index) => first + index);
   const ports = numbers.map((nodePort) => ({ name: `p${nodePort}`, port: nodePort - 20_000, nodePort }));
   const clusterIPs = [`10.96.${(first >> 8) & 255}.${first & 255}`];
   const targets = ports.map((each) => ({ name: each.name, port }));
-  return [service(name, { type: 'NodePort', clusterIPs, ports }), slice(name, [{ address: host }], { ports: targets })];
+  return [
+    service(name, { namespace, type: 'NodePort', clusterIPs, ports }),
+    slice(name, [{ address: host }], { namespace, ports: targets }),
+  ];
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
@@ -226,20 +235,21 @@ t.test('a node port on loopback that cannot be listened on is reported once, sho
   t.equal(scene.clock.waiting, 0);
 });
 
-t.test('a Service, and all Services together, have bounded numbers of listeners on loopback', async (t) => {
+t.test('a namespace, and all together, have bounded numbers of listeners on loopback', async (t) => {
   const scene = new Scene(t);
   const backend = await scene.backend(ONE);
-  scene.put(...nodePorts('many', FIRST_PORT, MAX_SERVICE_LISTENERS + 1, backend));
-  await until(async () => (await scene.counted('listeners')) === MAX_SERVICE_LISTENERS);
-  const [failure = '', ...others] = scene.listeners.failures('IPv4');
-  t.match(failure, /of default\/many:p\d+: too many listeners: 128 of a Service, 1024 in all$/);
-  t.same(others, []);
-  const services = MAX_LISTENERS / MAX_SERVICE_LISTENERS;
-  for (let index = 1; index <= services; index++)
-    scene.put(...nodePorts(`s${index}`, FIRST_PORT + index * 200, index === services ? 1 : 128, backend));
+  const half = MAX_LISTENERS / 2;
+  scene.put(...nodePorts('many', FIRST_PORT, half + 1, backend));
+  await until(async () => (await scene.counted('listeners')) === half);
+  const [failure = '', ...rest] = scene.listeners.failures('IPv4');
+  t.match(failure, /of default\/many:p\d+: too many listeners: a namespace has 128, all together 1024$/);
+  t.same(rest, []);
+  const others = half / NAMESPACE_LISTENERS;
+  for (let index = 0; index <= others; index++)
+    scene.put(...nodePorts('s', FIRST_PORT + 600 + index * 200, index < others ? 128 : 1, backend, `other-${index}`));
   await until(async () => (await scene.counted('listeners')) === MAX_LISTENERS);
-  t.match(scene.listeners.failures('IPv4'), [/default\/many/, /default\/s8/]);
-  const last = FIRST_PORT + services * 200;
+  t.match(scene.listeners.failures('IPv4'), [/default\/many/, /other-4\/s/]);
+  const last = FIRST_PORT + 600 + others * 200;
   t.equal(await scene.asked(last), null);
   scene.put(...nodePorts('many', FIRST_PORT, 1, backend));
   await scene.clock.advance(RETRY_MS);
@@ -247,29 +257,33 @@ t.test('a Service, and all Services together, have bounded numbers of listeners 
   t.same(scene.listeners.failures('IPv4'), []);
 });
 
-t.test('a Service, and all Services together, have bounded numbers of connections on loopback', async (t) => {
+t.test('a namespace, and all together, have bounded numbers of connections on loopback', async (t) => {
   const scene = new Scene(t);
   const backend = await scene.backend(ONE);
-  for (const index of [0, 1, 2]) scene.put(...nodePorts(`s${index}`, FIRST_PORT + index, 1, backend));
-  await until(async () => (await scene.counted('listeners')) === 3);
+  const half = MAX_CONNECTIONS / 2;
+  const others = half / NAMESPACE_CONNECTIONS;
+  for (let index = 0; index <= others + 1; index++)
+    scene.put(...nodePorts('s', FIRST_PORT + index, 1, backend, `of-${index}`));
+  await until(async () => (await scene.counted('listeners')) === others + 2);
   const connected = (): number => [...scene.listeners.endpoints('IPv4')].length;
   const held: Socket[] = [];
   const fill = async (port: number, count: number): Promise<void> => {
     while (held.length < count) held.push(scene.client(port));
     await until(() => connected() === count);
   };
-  await fill(FIRST_PORT, MAX_SERVICE_CONNECTIONS);
-  t.equal(await scene.asked(FIRST_PORT), null, 'one more of the Service is reset');
-  t.equal(await scene.asked(FIRST_PORT + 2), backend.address, 'others have room');
+  await fill(FIRST_PORT, half);
+  t.equal(await scene.asked(FIRST_PORT), null, 'one more of the namespace is reset');
+  t.equal(await scene.asked(FIRST_PORT + 1), backend.address, 'others have room');
   t.equal(await scene.asked(FIRST_PORT), null);
-  await until(() => connected() === MAX_SERVICE_CONNECTIONS);
-  await fill(FIRST_PORT + 1, MAX_CONNECTIONS);
-  t.equal(await scene.asked(FIRST_PORT + 2), null, 'one more of all is reset');
+  await until(() => connected() === half);
+  for (let index = 1; index <= others; index++) await fill(FIRST_PORT + index, half + index * NAMESPACE_CONNECTIONS);
+  const last = FIRST_PORT + others + 1;
+  t.equal(await scene.asked(last), null, 'one more of all is reset');
   const full = 'warn too many connections to node ports on loopback: new ones are reset';
-  t.same(scene.log.lines, [full, full], 'each Service is reported once');
-  for (const socket of held.slice(0, MAX_SERVICE_CONNECTIONS)) socket.destroy();
-  await until(() => connected() === MAX_CONNECTIONS - MAX_SERVICE_CONNECTIONS);
-  for (const port of [FIRST_PORT, FIRST_PORT + 2]) t.equal(await scene.asked(port), backend.address, 'there is room');
+  t.same(scene.log.lines, [full, full], 'each namespace is reported once');
+  for (const socket of held.slice(0, half)) socket.destroy();
+  await until(() => connected() === half);
+  for (const port of [FIRST_PORT, last]) t.equal(await scene.asked(port), backend.address, 'there is room');
 });
 
 t.test('connections on loopback that end while their node port goes leave no socket', async (t) => {

@@ -14,11 +14,7 @@ import { SlotBudget } from '../../src/plan/slot-budget.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../src/plan/types.js';
 import { ALL_CLIENTS_BURST_MS, CLIENT_BURST_MS, ClientShares, type Client } from '../../src/serve/client-shares.js';
 import { ConnectionLimit } from '../../src/serve/connection-limit.js';
-import {
-  MAX_SERVICE_CONNECTIONS,
-  MAX_SERVICE_LISTENERS,
-  NodePortListeners,
-} from '../../src/serve/node-port-listeners.js';
+import { MAX_CONNECTIONS, MAX_LISTENERS, NodePortListeners } from '../../src/serve/node-port-listeners.js';
 import type { ApiConnection } from '../../src/sources/kubernetes/connection.js';
 import { DEFAULT_TIMING } from '../../src/sources/kubernetes/timing.js';
 import { ApiExchanger } from '../../src/sources/kubernetes/watch/exchange.js';
@@ -232,24 +228,26 @@ async function loopback(t: Test): Promise<Loopback> {
   };
 }
 
-/** A Service with more node ports than it may have listeners. */
+/** A namespace with more node ports than it may have listeners. */
 export async function fillLoopbackListeners(t: Test): Promise<void> {
   const { add, connect, log } = await loopback(t);
-  add('noisy/many', MAX_SERVICE_LISTENERS + 1);
+  const half = MAX_LISTENERS / 2;
+  add('noisy/many', half);
+  add('noisy/more', 1);
   add('default/web', 1);
-  t.ok(await connect(MAX_SERVICE_LISTENERS - 1), 'it has as many as it may');
-  t.equal(await connect(MAX_SERVICE_LISTENERS), null, 'and no more');
-  t.ok(await connect(MAX_SERVICE_LISTENERS + 1), 'a neighbour');
+  t.ok(await connect(half - 1), 'it has as many as it may');
+  t.equal(await connect(half), null, 'and no more');
+  t.ok(await connect(half + 1), 'a neighbour');
   t.match(log.lines, [/cannot listen for a node port on loopback/]);
 }
 
-/** A Service with as many connections as it may have. */
+/** A namespace with as many connections as it may have. */
 export async function fillLoopbackConnections(t: Test): Promise<void> {
   const { add, connect, log } = await loopback(t);
   add('noisy/many', 1);
   add('default/web', 1);
   // In parts, so that no queue of the kernel is full.
-  for (let count = 0; count < MAX_SERVICE_CONNECTIONS; count += 64) {
+  for (let count = 0; count < MAX_CONNECTIONS / 2; count += 64) {
     const part = await Promise.all(Array.from({ length: 64 }, () => connect(0)));
     if (part.includes(null)) t.fail(`a connection of ${count} to ${count + 63} is refused`);
   }

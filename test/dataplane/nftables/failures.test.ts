@@ -58,9 +58,8 @@ for (const fault of FAULTS) {
   });
 }
 
-t.test('a chain whose emptying had no answer is not taken for one that somebody else emptied', async (t) => {
+t.test('an unused chain that was emptied without an acknowledgement is no external change', async (t) => {
   const rig = await started();
-  // A larger class: the former's chain is for nothing.
   rig.commit([webOf(5)]);
   await rig.sync();
   rig.now += LINGER_MS;
