@@ -1,3 +1,4 @@
+import { LineLimit } from '../src/base/line-limit.js';
 import { NO_EVENTS } from '../src/base/events.js';
 import type { Log } from '../src/base/log.js';
 import { limitMemory } from '../src/base/heap-options.js';
@@ -68,7 +69,7 @@ store.onChange(() => {
 });
 const stream = new EventStream(codec, {
   resource: ENDPOINT_SLICES,
-  inventory: new Inventory(ENDPOINT_SLICES, new Interner(), log, NO_EVENTS),
+  inventory: new Inventory(ENDPOINT_SLICES, new Interner(), log, NO_EVENTS, new LineLimit(() => performance.now())),
   writer: store.register('bench'),
   tracing: null,
   listener: { event: () => undefined, listed: () => undefined, advanced: () => undefined },

@@ -20,6 +20,7 @@ import {
 } from '../packages/webhook/src/pages.js';
 import { MAX_DEPTH, MAX_VALUES } from '../packages/webhook/src/review.js';
 import { DEFAULT_BALANCE } from '../src/base/balance.js';
+import { LINES_AT_ONCE, LINES_PER_SECOND } from '../src/base/line-limit.js';
 import { MAX_MESSAGE_BYTES } from '../src/base/outside-text.js';
 import { DEFAULT_SERVICE_LIMITS } from '../src/base/service-limits.js';
 import { DEFAULT_EVENT_RATES } from '../src/config/event-rates.js';
@@ -106,6 +107,7 @@ const PAGES: Readonly<Record<string, Bounds>> = {
     ],
     'changes that are traced at a time': [of('src/observe/traces/changes.ts MAX_FOLLOWED')],
     'log lines of conflicts and limits': [LINES],
+    'log lines of broken objects': [LINES_AT_ONCE, LINES_PER_SECOND],
     'lines of a log file that wait for the disk': [of('src/observe/rotated-file.ts MAX_WAITING') / MIB],
     'spans that wait for the collector': [of('src/observe/traces/exporting.ts MAX_WAITING')],
     'text of a client that waits for its time': [of('src/serve/paced-reading.ts MOST_HELD_BYTES') / KIB],

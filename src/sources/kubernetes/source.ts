@@ -1,4 +1,5 @@
 import type { EventRecorder } from '../../base/events.js';
+import { LineLimit } from '../../base/line-limit.js';
 import type { Log } from '../../base/log.js';
 import type { SourceTracing } from '../../base/tracing.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
@@ -102,6 +103,7 @@ class Start {
   private readonly names = new Interner(undefined, false);
   private readonly holdings = new Map<string, Holding>();
   private readonly exchanger: ApiExchanger;
+  private readonly lines: LineLimit;
 
   constructor(
     private readonly options: KubernetesOptions,
@@ -111,6 +113,7 @@ class Start {
   ) {
     const accept = acceptHeader(options.contentType, options.acceptContentTypes);
     this.exchanger = new ApiExchanger(options.connection, accept, dependencies);
+    this.lines = new LineLimit(() => dependencies.clock.now());
   }
 
   /** @param required readiness waits for the sync, not only for the first attempt. */
@@ -171,7 +174,7 @@ class Start {
     const before = former?.holdings.get(resource.name);
     if (before === undefined) {
       const writer = this.writer.register(`kubernetes ${resource.name}`);
-      return { writer, inventory: new Inventory(resource, this.names, this.log, events) };
+      return { writer, inventory: new Inventory(resource, this.names, this.log, events, this.lines) };
     }
     // Another server's versions cannot be compared with this one's.
     before.inventory.distrustVersions();

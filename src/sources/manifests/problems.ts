@@ -1,3 +1,4 @@
+import type { LineLimit } from '../../base/line-limit.js';
 import type { Log } from '../../base/log.js';
 import type { LeftOut } from '../left-out.js';
 
@@ -58,7 +59,10 @@ const NOTE_VERBOSITY = 2;
 export class ProblemLog implements ProblemSink {
   private readonly known = new Map<string, ReadonlyMap<string, Problem>>();
 
-  constructor(private readonly log: Log) {}
+  constructor(
+    private readonly log: Log,
+    private readonly lines: LineLimit,
+  ) {}
 
   report(group: string, problems: readonly Problem[]): void {
     const before = this.known.get(group);
@@ -67,7 +71,8 @@ export class ProblemLog implements ProblemSink {
     for (const [text, problem] of now) if (before?.has(text) !== true) this.say(problem);
     const broken = firstError(before);
     if (broken !== undefined && firstError(now) === undefined) {
-      this.log.info(0, 'Manifest is valid again', { file: broken.file });
+      const limited = this.lines.take();
+      if (limited !== null) this.log.info(0, 'Manifest is valid again', { file: broken.file, ...limited });
     }
     if (now.size === 0) this.known.delete(group);
     else this.known.set(group, now);
@@ -91,7 +96,10 @@ export class ProblemLog implements ProblemSink {
   }
 
   private say({ severity, file, document, object, message }: Problem): void {
-    const fields = { file, ...(document === null ? {} : { document }), ...(object === null ? {} : { object }) };
+    const limited = severity === 'note' ? {} : this.lines.take();
+    if (limited === null) return;
+    const place = { file, ...(document === null ? {} : { document }), ...(object === null ? {} : { object }) };
+    const fields = { ...place, ...limited };
     if (severity === 'error') this.log.error(message, 'Bad manifest', fields);
     else if (severity === 'warning') this.log.warn(`Manifest: ${message}`, fields);
     else this.log.info(NOTE_VERBOSITY, `Manifest: ${message}`, fields);

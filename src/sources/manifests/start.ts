@@ -1,3 +1,4 @@
+import { LineLimit } from '../../base/line-limit.js';
 import type { Log } from '../../base/log.js';
 import type { ManifestsSource } from '../../config/config.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
@@ -36,7 +37,7 @@ export function startManifests(
   log: Log,
   timing: Timing = DEFAULT_TIMING,
 ): RunningManifests {
-  const problems = new ProblemLog(log);
+  const problems = new ProblemLog(log, new LineLimit(() => performance.now()));
   const runs = locations.map((source) => {
     const state = { source: source.name, synced: false };
     const dependencies = {

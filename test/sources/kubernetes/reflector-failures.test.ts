@@ -1,4 +1,5 @@
 import t from 'tap';
+import { LINES_AT_ONCE, LINES_PER_SECOND } from '../../../src/base/line-limit.js';
 import { ApiError } from '../../../src/sources/kubernetes/connection.js';
 import type { ApiObject } from '../../support/api-objects.js';
 import { EXPIRED, tooLargeVersion } from '../../support/api-server/encoding.js';
@@ -52,6 +53,29 @@ t.test("the reflector keeps and logs at most a kilobyte of the server's message"
   t.ok(Buffer.byteLength(JSON.stringify(world.running.holdings.get('services')?.inventory.leftOut())) < 10_000);
   t.ok(Buffer.byteLength(world.status('services').trouble ?? '') < 1024 + 100);
   t.match(new ApiError('connect', long).message, /^ä{510}…$/, 'a proxy may have as much to say');
+  await world.running.stop();
+});
+
+t.test('an object that is broken in another way in each version does not fill the log', async (t) => {
+  const { world, watch } = await synced();
+  const broken = async (from: number, count: number): Promise<void> => {
+    for (let version = from; version < from + count; version++)
+      watch.event('MODIFIED', serviceAt('a', version, { externalIPs: [`none-${version}`] }));
+    await settle();
+  };
+  const { lines, fields } = world.log;
+  lines.length = 0;
+  await broken(11, 1000);
+  t.equal(lines.length, LINES_AT_ONCE);
+  await world.clock.advance(1000 / LINES_PER_SECOND);
+  await broken(1011, 1000);
+  t.equal(lines.length, LINES_AT_ONCE + 1);
+  t.match(fields.at(-1), { object: 'Service default/a', omitted: 1000 - LINES_AT_ONCE });
+  t.match(
+    world.running.holdings.get('services')?.inventory.leftOut(),
+    [{ text: /none-2010/ }],
+    'the status has the last one',
+  );
   await world.running.stop();
 });
 

@@ -1,10 +1,8 @@
 import { readFile, rm } from 'node:fs/promises';
-import { projectFile } from '../lab/agent.js';
 import type { Lab } from '../lab/lab.js';
 import type { Manifest } from '../lab/objects.js';
 import type { Proxy } from '../lab/proxy.js';
 import { PROGRAM } from '../program.js';
-import type { Row } from './rows.js';
 
 /** How long something took, in milliseconds. */
 export interface Took {
@@ -89,29 +87,8 @@ interface Measured {
   readonly change: Took;
 }
 
-/** The addresses of a flood: more than a Service port remembers, and fewer than conntrack has entries. */
-const FLOODING = 70_000;
-const FLOODING_AT_ONCE = 10_000;
-
-/** SYNs from forged addresses until it is stopped, from each again and again. */
-export function flood(lab: Lab, { address, port }: NonNullable<Row['flooded']>): () => Promise<void> {
-  const stopper = new AbortController();
-  const script = projectFile('test/support/lab/crowd.py');
-  const flooding = (async () => {
-    for (let start = 0; !stopper.signal.aborted; start = (start + FLOODING_AT_ONCE) % FLOODING) {
-      const first = `11.${start >> 16}.${(start >> 8) & 255}.${start & 255}`;
-      const words = [address, String(port), first, String(FLOODING_AT_ONCE), 'TCP'];
-      await lab.output('client', ['python3', '-B', script, ...words]);
-    }
-  })();
-  return () => {
-    stopper.abort();
-    return flooding;
-  };
-}
-
 /** Writes objects, and with them another Service, until that is in the kernel. */
-export async function measure(lab: Lab, proxy: Proxy, steps: readonly (readonly Manifest[])[]): Promise<Measured> {
+export async function measure(lab: Lab, proxy: Proxy, steps: Iterable<readonly Manifest[]>): Promise<Measured> {
   const { pid } = await proxy.status();
   const health = watchHealth(lab, pid);
   let longest = NO_TIME;

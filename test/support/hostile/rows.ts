@@ -1,10 +1,11 @@
 import { crowdAround } from '../crowded-addresses.js';
 import { IS_NIGHTLY } from '../extent.js';
 import { endpoint } from '../lab/lab.js';
-import { labMode } from '../lab/mode.js';
-import { endpointSlice, service, type Manifest } from '../lab/objects.js';
+import { configuredMode, labMode } from '../lab/mode.js';
+import { endpointSlice, service, type Endpoint, type Manifest } from '../lab/objects.js';
 import { dualStack, IPV4, IPV6 } from '../lab/packet-table.js';
 import { ADDRESSES } from '../lab/topology.js';
+import { flood, NEWCOMERS, PIPELINED, type Attack } from './attacks.js';
 
 /** Mode ipvs is tried under a kernel that runs as a program, on one processor: a call to ip_vs takes it a millisecond. */
 export const IS_EMULATED = labMode().startsWith('ipvs');
@@ -140,6 +141,97 @@ const ON_THE_API_SERVER: readonly Manifest[] = [
   endpointSlice('usurper', [{ address: ADDRESSES['pod-a'].IPv4 }], ports(100)),
 ];
 
+/** A Service's slices of one endpoint and one weight each, of which another one changes in every turn. */
+const WEIGHTED_SLICES = 818;
+const WEIGHTED = service('weighted', { clusterIPs: [IPV4.clusterIP(68)], ports: ports(12) });
+function weights(turn: number): readonly Manifest[] {
+  return Array.from({ length: WEIGHTED_SLICES }, (_, index) =>
+    endpointSlice('weighted', [{ address: `10.9.${index >> 8}.${index & 255}` }], ports(12), {
+      name: `weighted-${index}`,
+      annotations: { 'pointsman.dev/weight': String(1 + index + (index < turn ? 1000 : 0)) },
+    }),
+  );
+}
+
+/** An endpoint in a zone whose name no label could have. */
+function longZone(turn: number): readonly Manifest[] {
+  const zone = String.fromCharCode(97 + (turn % 26)).repeat(1_400_000);
+  return [endpointSlice('zoned', [{ address: ADDRESSES['pod-a'].IPv4, zone }], [{ port: 80 }])];
+}
+
+/** 40 slices of a thousand endpoints. */
+function thousands(name: string, network: number, fields: (index: number) => Partial<Endpoint>): readonly Manifest[] {
+  return Array.from({ length: 40 }, (_, slice) => {
+    const endpoints = Array.from({ length: 1000 }, (_, index) => ({
+      address: `10.${network}.${4 * slice + (index >> 8)}.${index & 255}`,
+      ...fields(1000 * slice + index),
+    }));
+    return endpointSlice(name, endpoints, [{ port: 80 }], { name: `${name}-${slice}` });
+  });
+}
+
+const ZONED = service('zoned', { clusterIPs: [IPV4.clusterIP(69)], ports: [{ port: 80 }] });
+const DRAINING = service('draining', {
+  clusterIPs: [IPV4.clusterIP(61)],
+  ports: [{ port: 80 }],
+  annotations: { 'pointsman.dev/drain': '24h' },
+});
+
+/** Attacks of clients on the listeners, and of tenants by objects that are written again and again. */
+const REPEATED: readonly Row[] = [
+  {
+    name: '2,600 requests in each of 20 connections a second to the health address',
+    inFull: true,
+    objects: [],
+    attack: PIPELINED,
+    reported: null,
+    event: null,
+  },
+  {
+    name: '100 connections a second of 20 clients that stay after a request',
+    inFull: true,
+    objects: [],
+    attack: NEWCOMERS,
+    reported: null,
+    event: null,
+  },
+  {
+    name: 'a zone of 1.4 MB that is another in each update',
+    inFull: true,
+    objects: [ZONED],
+    rewritten: longZone,
+    reported: null,
+    event: null,
+  },
+  {
+    name: '40,000 endpoints in a zone each',
+    inFull: true,
+    objects: [ZONED, ...thousands('zoned', 10, (index) => ({ zone: `zone-${index}` }))],
+    reported: null,
+    event: null,
+  },
+  {
+    name: '40,000 endpoints that drain for a day',
+    inFull: true,
+    objects: [DRAINING, ...thousands('draining', 12, () => ({ ready: false, serving: true, terminating: true }))],
+    reported: null,
+    event: null,
+  },
+  // Only mode nftables has tables of slots.
+  ...(configuredMode(labMode()).name === 'nftables'
+    ? [
+        {
+          name: '12 ports × 818 weights, of which one changes in each update',
+          inFull: true as const,
+          objects: [WEIGHTED],
+          rewritten: weights,
+          reported: null,
+          event: null,
+        },
+      ]
+    : []),
+];
+
 export interface Row {
   readonly name: string;
   readonly objects: readonly Manifest[];
@@ -153,8 +245,10 @@ export interface Row {
   readonly asked?: readonly string[];
   /** `npm test` has another row of its kind. */
   readonly inFull?: true;
-  /** The Service that clients with forged addresses send SYNs to meanwhile. */
-  readonly flooded?: { readonly address: string; readonly port: number };
+  /** What clients do meanwhile. */
+  readonly attack?: Attack;
+  /** What is written in each turn besides, when it is always something new. */
+  readonly rewritten?: (turn: number) => readonly Manifest[];
   /** Another Service that works all the same. */
   readonly works?: { readonly to: string; readonly answers: string };
 }
@@ -284,7 +378,7 @@ export const ROWS: readonly Row[] = [
           name: 'SYNs from 70,000 addresses to a Service with session affinity',
           inFull: true as const,
           objects: CROWDED,
-          flooded: { address: IPV4.clusterIP(65), port: 80 },
+          attack: flood(IPV4.clusterIP(65), 80),
           works: { to: endpoint(VICTIM.address, VICTIM.port), answers: 'pod-a' },
           ...(labMode() === 'nftables'
             ? {
@@ -295,4 +389,5 @@ export const ROWS: readonly Row[] = [
             : { reported: null, event: null }),
         },
       ]),
+  ...(IS_EMULATED ? [] : REPEATED),
 ];

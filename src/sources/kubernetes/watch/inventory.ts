@@ -1,4 +1,5 @@
 import type { EventRecorder } from '../../../base/events.js';
+import type { LineLimit } from '../../../base/line-limit.js';
 import type { Log } from '../../../base/log.js';
 import { cutMessage, cutText } from '../../../base/outside-text.js';
 import { objectKey, type ObjectKey, type Row, type RowKind, type RowRef } from '../../../state/rows.js';
@@ -53,6 +54,7 @@ export class Inventory {
     private readonly names: Interner,
     private readonly log: Log,
     private readonly events: EventRecorder,
+    private readonly lines: LineLimit,
   ) {}
 
   get size(): number {
@@ -206,8 +208,8 @@ export class Inventory {
     if (text === (before?.text ?? '')) return;
     if (text === '') {
       this.complaints.delete(key);
-      if (before?.severity !== 'unused')
-        this.log.info(0, 'Object is valid again', { object: `${this.resource.kind} ${this.print(key)}` });
+      const fields = before?.severity === 'unused' ? null : this.lineFields(key);
+      if (fields !== null) this.log.info(0, 'Object is valid again', fields);
       return;
     }
     this.complaints.set(key, { text, severity, service });
@@ -217,17 +219,23 @@ export class Inventory {
       else keys.push(key);
       return;
     }
-    const object = `${this.resource.kind} ${this.print(key)}`;
+    const fields = this.lineFields(key);
     if (severity === 'warning') {
-      this.log.warn(`Part of an object is left out: ${text}`, { object });
+      if (fields !== null) this.log.warn(`Part of an object is left out: ${text}`, fields);
       // The author of a Service reads its events; slices are written by controllers.
       if (this.resource.kind === 'Service')
         this.record(key, 'PartIgnored', `the service proxy leaves out a part of this object: ${text}`, text);
       return;
     }
-    this.log.error(text, 'Object cannot be used, its last good version stays', { object });
+    if (fields !== null) this.log.error(text, 'Object cannot be used, its last good version stays', fields);
     const note = `the service proxy cannot use this object, its last good version stays: ${text}`;
     this.record(key, 'InvalidObject', note, text);
+  }
+
+  /** Null: there is no room in the log. */
+  private lineFields(key: ObjectKey): Readonly<Record<string, unknown>> | null {
+    const fields = this.lines.take();
+    return fields === null ? null : { object: `${this.resource.kind} ${this.print(key)}`, ...fields };
   }
 
   private record(key: ObjectKey, reason: string, note: string, finding: string): void {
