@@ -1,6 +1,6 @@
 import { TokenBucket } from './token-bucket.js';
 
-export const LINES_AT_ONCE = 100;
+export const LINES_AT_ONCE = 50;
 export const LINES_PER_SECOND = 0.1;
 
 /** Lines of the log that objects of others cause: one that is broken in another way each time must not fill the log. */
