@@ -1,36 +1,78 @@
-import { open, rm, type FileHandle } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { TAR_END, tarBlocks, type ArchivedFile } from './tar.js';
 
+/** What an archive is written to. */
+interface Target {
+  append(bytes: Uint8Array): Promise<unknown>;
+  close(): Promise<void>;
+  abandon(): Promise<void>;
+}
+
+/**
+ * Where an archive goes: a path; null: to standard output.
+ *
+ * @param file a path, or `-`; empty: to standard output, but to a file of this name where that is a terminal.
+ */
+export function archivePlace(file: string, name: string): string | null {
+  if (file === '-' || (file === '' && !process.stdout.isTTY)) return null;
+  return file === '' ? name : file;
+}
+
 /** A compressed archive that is written as its files come, for its owner alone. What has been added is not in memory any more. */
 export class Archive {
   private constructor(
-    private readonly path: string,
-    private readonly file: FileHandle,
+    private readonly target: Target,
     private readonly modified: Date,
   ) {}
 
-  /** @throws Error of the system, also where the file is there already. */
-  static async create(path: string, modified: Date): Promise<Archive> {
-    return new Archive(path, await open(path, 'wx', 0o600), modified);
+  /**
+   * @param path null: standard output.
+   * @throws Error of the system, also where the file is there already.
+   */
+  static async create(path: string | null, modified: Date): Promise<Archive> {
+    return new Archive(path === null ? STANDARD_OUTPUT : await newFile(path), modified);
   }
 
   /** @throws Error of the system. */
   async add(files: readonly ArchivedFile[]): Promise<void> {
     // Streams of gzip behind each other are one.
-    await this.file.appendFile(await promisify(gzip)(tarBlocks(files, this.modified)));
+    await this.target.append(await promisify(gzip)(tarBlocks(files, this.modified)));
   }
 
   /** @throws Error of the system. */
   async end(): Promise<void> {
-    await this.file.appendFile(await promisify(gzip)(TAR_END));
-    await this.file.close();
+    await this.target.append(await promisify(gzip)(TAR_END));
+    await this.target.close();
   }
 
-  /** As if there had been none. */
+  /** As if there had been none; what went to standard output is cut off. */
   async abandon(): Promise<void> {
-    await this.file.close().catch(() => undefined);
-    await rm(this.path, { force: true });
+    await this.target.abandon();
   }
+}
+
+const STANDARD_OUTPUT: Target = {
+  append: (bytes) =>
+    new Promise<void>((resolve, reject) => {
+      process.stdout.write(bytes, (error) => {
+        if (error) reject(error);
+        else resolve();
+      });
+    }),
+  close: () => Promise.resolve(),
+  abandon: () => Promise.resolve(),
+};
+
+async function newFile(path: string): Promise<Target> {
+  const file = await open(path, 'wx', 0o600);
+  return {
+    append: (bytes) => file.appendFile(bytes),
+    close: () => file.close(),
+    abandon: async () => {
+      await file.close().catch(() => undefined);
+      await rm(path, { force: true });
+    },
+  };
 }

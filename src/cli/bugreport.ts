@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { networkInterfaces, release, version as kernelVersion } from 'node:os';
-import { Archive } from '../base/archive.js';
+import { Archive, archivePlace } from '../base/archive.js';
 import { messageOf } from '../base/error-message.js';
 import type { LoadedConfig } from '../config/load.js';
 import { ownVersion } from '../config/version.js';
@@ -21,6 +21,8 @@ interface Part {
   readonly name: string;
   readonly what: string;
   readonly read: () => Promise<string>;
+  /** Where there is none, nothing is wrong: a flag asks for it, or a kernel has no modules. */
+  readonly isOptional?: true;
 }
 
 /**
@@ -37,54 +39,63 @@ export async function bugreport(
   const status = JSON.parse((await ask(config.statusSocket, `${STATUS_PAGE}?output=json`)).text) as ProcessStatus;
   const now = new Date();
   const folder = `pointsman-${status.node.slice(0, 40)}`;
-  const path = file === '' ? `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : file;
-  // Before relative paths are those of the process.
-  const place = resolve(path);
-  const files: { readonly name: string; readonly content: Uint8Array }[] = [];
-  const lines: string[] = [];
-  let isWhole = true;
-  for (const { name, what, read } of partsOf(config.statusSocket, status, machine)) {
-    let text: string;
-    try {
-      text = await read();
-      lines.push(`${name}: ${what}`);
-    } catch (error) {
-      text = `could not be read: ${messageOf(error)}\n`;
-      lines.push(`${name}: ${what}; could not be read: ${messageOf(error)}`);
-      isWhole = false;
-    }
-    files.push({ name, content: Buffer.from(text) });
+  const place = archivePlace(file, `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz`);
+  const where = place ?? 'standard output';
+  // Before anything is read, which takes seconds. Not over a file that is there.
+  const archive = await stored(where, () => Archive.create(place === null ? null : resolve(place), now));
+  try {
+    const { files, lines, isWhole } = await read(partsOf(config.statusSocket, status, machine));
+    const about = [
+      `pointsman bugreport of node ${status.node}, ${now.toISOString()}`,
+      '',
+      'Names and addresses of Services, endpoints and nodes are included; credentials, keys and the environment are not.',
+      '',
+      ...lines,
+      '',
+    ].join('\n');
+    const named = [{ name: 'README', text: about }, ...files].map(({ name, text }) => ({
+      name: `${folder}/${name}`,
+      content: Buffer.from(text),
+    }));
+    await stored(where, () => archive.add(named));
+    await stored(where, () => archive.end());
+    const said = [`${where}:`, ...lines.map((line) => `  ${line}`), ''].join('\n');
+    if (place === null) process.stderr.write(said);
+    else await write(said);
+    return isWhole ? 0 : 1;
+  } catch (error) {
+    await archive.abandon();
+    throw error;
   }
-  const about = [
-    `pointsman bugreport of node ${status.node}, ${now.toISOString()}`,
-    '',
-    'Names and addresses of Services, endpoints and nodes are included; credentials, keys and the environment are not.',
-    '',
-    ...lines,
-    '',
-  ].join('\n');
-  const all = [{ name: 'README', content: Buffer.from(about) }, ...files];
-  const named = all.map(({ name, content }) => ({ name: `${folder}/${name}`, content }));
-  await store(path, place, named, now);
-  await write([`${path}:`, ...lines.map((line) => `  ${line}`), ''].join('\n'));
-  return isWhole ? 0 : 1;
 }
 
-/** @param path the path as it is printed. @param place the path that is written. */
-async function store(path: string, place: string, files: Parameters<Archive['add']>[0], now: Date): Promise<void> {
+async function stored<Answer>(where: string, write: () => Promise<Answer>): Promise<Answer> {
   try {
-    // Not over a file that is there.
-    const archive = await Archive.create(place, now);
-    try {
-      await archive.add(files);
-      await archive.end();
-    } catch (error) {
-      await archive.abandon();
-      throw error;
-    }
+    return await write();
   } catch (error) {
-    throw new AskError(`${path}: ${messageOf(error)}`, { cause: error });
+    throw new AskError(`${where}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** The parts, a line for each, and whether none is missing. */
+async function read(parts: readonly Part[]): Promise<{
+  readonly files: readonly { readonly name: string; readonly text: string }[];
+  readonly lines: readonly string[];
+  readonly isWhole: boolean;
+}> {
+  const files: { readonly name: string; readonly text: string }[] = [];
+  const lines: string[] = [];
+  let isWhole = true;
+  for (const { name, what, read, isOptional = false } of parts)
+    try {
+      files.push({ name, text: await read() });
+      lines.push(`${name}: ${what}`);
+    } catch (error) {
+      files.push({ name, text: `could not be read: ${messageOf(error)}\n` });
+      lines.push(`${name}: ${what}; could not be read: ${messageOf(error)}`);
+      isWhole &&= isOptional;
+    }
+  return { files, lines, isWhole };
 }
 
 function partsOf(socket: string | null, status: ProcessStatus, machine: Machine): readonly Part[] {
@@ -111,7 +122,7 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     page('history.json', '/ui/api/history', 'the last syncs, repairs and failures'),
     page('overview.json', '/ui/api/overview', 'health and its reasons, sources, counts'),
     page('problems.json', '/ui/api/services?problems=only&limit=500', 'Services with a problem, at most 500'),
-    page('traffic.json', TRAFFIC_PAGE, 'traffic of Services, where it is counted'),
+    { ...page('traffic.json', TRAFFIC_PAGE, 'traffic of Services, where it is counted'), isOptional: true },
     page('metrics.txt', METRICS_PAGE, 'metrics, as Prometheus reads them'),
     {
       name: 'plan.txt',
@@ -131,7 +142,7 @@ function partsOf(socket: string | null, status: ProcessStatus, machine: Machine)
     },
     { name: 'sysctls.txt', what: 'kernel settings that matter to Services', read: sysctls },
     { name: 'links.json', what: 'interfaces and their addresses', read: () => Promise.resolve(links()) },
-    file('modules.txt', '/proc/modules', 'modules of the kernel'),
+    { ...file('modules.txt', '/proc/modules', 'modules of the kernel'), isOptional: true },
     file('routes.txt', '/proc/net/route', 'routes of IPv4'),
     file('routes6.txt', '/proc/net/ipv6_route', 'routes of IPv6'),
     file('conntrack-counts.txt', '/proc/net/stat/nf_conntrack', 'counts of connection tracking, by CPU'),

@@ -29,7 +29,7 @@ const ENDPOINTS = bool('endpoints', 'include endpoints, which the process must c
 const FILE = text(
   'file',
   'file',
-  'output file, which must not exist; empty: named after node and time, in this folder',
+  'output file, which must not exist; -: standard output; empty: standard output, or on a terminal a file in this folder, named after node and time',
 );
 
 const PROBLEMS = bool('problems', 'only those with problems');

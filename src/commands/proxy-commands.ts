@@ -164,6 +164,10 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     examples: [
       { line: 'pointsman bugreport', says: 'pointsman-NODE-TIME.tar.gz in this folder' },
       { line: 'pointsman bugreport --file /tmp/report.tar.gz', says: 'another file' },
+      {
+        line: 'kubectl -n kube-system exec POD -- pointsman bugreport > report.tar.gz',
+        says: 'of a pod, whose root is read-only',
+      },
       { line: 'pointsman bugreport --node worker-1', says: 'of another node, through the API server' },
       { line: 'pointsman bugreport --all', says: 'of all nodes' },
     ],

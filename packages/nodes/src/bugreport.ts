@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { Archive } from '../../../src/base/archive.js';
+import { Archive, archivePlace } from '../../../src/base/archive.js';
 import { messageOf } from '../../../src/base/error-message.js';
 import { CONTROLS, printableText } from '../../../src/base/printable.js';
 import { planText } from '../../../src/serve/plan-stream.js';
@@ -86,11 +86,12 @@ interface NodeReport {
 export async function bugreportOf(asked: ReportedNodes, { write, complain }: Terminal): Promise<0 | 1 | 2> {
   const now = new Date();
   const subject = asked.node === '' ? 'all-nodes' : folderOf(asked.node);
-  const path =
-    asked.file === '' ? `pointsman-${subject}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : asked.file;
+  const path = archivePlace(asked.file, `pointsman-${subject}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz`);
   try {
     const lines = await reportInto(path, asked, now);
-    await write([`${path}:`, ...lines.texts.map((line) => `  ${line}`), ''].join('\n'));
+    const said = [`${path ?? 'standard output'}:`, ...lines.texts.map((line) => `  ${line}`)];
+    if (path === null) complain(said.join('\n'));
+    else await write(`${said.join('\n')}\n`);
     return lines.isWhole ? 0 : 1;
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
@@ -105,7 +106,7 @@ interface Lines {
 }
 
 /** @throws ClusterError */
-async function reportInto(path: string, asked: ReportedNodes, now: Date): Promise<Lines> {
+async function reportInto(path: string | null, asked: ReportedNodes, now: Date): Promise<Lines> {
   const { kubeconfig, context, node } = asked;
   const place = {
     namespace: asked.namespace || POD_PLACE.namespace,
@@ -116,7 +117,7 @@ async function reportInto(path: string, asked: ReportedNodes, now: Date): Promis
   const nodes = node === '' ? await readNodes(api) : [node];
   if (node !== '' && !pods.has(node))
     throw new ClusterError(`--node: ${node}: no pod of ${place.selector} in ${place.namespace} is on it`);
-  const archive = await written(path, () => Archive.create(resolve(path), now));
+  const archive = await written(path, () => Archive.create(path === null ? null : resolve(path), now));
   try {
     const lines: Lines[] = [];
     const asker = new ProxyAsker(api);
@@ -147,11 +148,11 @@ async function reportInto(path: string, asked: ReportedNodes, now: Date): Promis
   }
 }
 
-async function written<Answer>(path: string, write: () => Promise<Answer>): Promise<Answer> {
+async function written<Answer>(path: string | null, write: () => Promise<Answer>): Promise<Answer> {
   try {
     return await write();
   } catch (error) {
-    throw new ClusterError(`${path}: ${messageOf(error)}`, { cause: error });
+    throw new ClusterError(`${path ?? 'standard output'}: ${messageOf(error)}`, { cause: error });
   }
 }
 
