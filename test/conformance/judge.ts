@@ -29,6 +29,8 @@ export interface Choice {
   readonly mode: LabMode;
   /** A program with kube-proxy's command line that is judged in place of ours; it reads objects from an API server. */
   readonly program?: string;
+  /** Environment variables of our program. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A case with what it has of the run. */
@@ -83,7 +85,7 @@ async function laboratory(t: Judgement, cases: readonly Case[], mode: LabMode): 
 
 async function judgeTogether(
   t: Judgement,
-  { lab, mode, program, options }: Scene,
+  { lab, mode, program, env = {}, options }: Scene,
   cases: readonly Placed[],
 ): Promise<void> {
   const rounds = Math.max(...cases.map(({ each }) => each.steps.length));
@@ -99,7 +101,7 @@ async function judgeTogether(
     ];
     if (proxy === null) {
       const peer = program === undefined ? {} : { program, cluster: await ControlPlane.start(t, lab) };
-      proxy = await Proxy.start(t, lab, { ...options, ...peer, mode, objects });
+      proxy = await Proxy.start(t, lab, { ...options, ...peer, env, mode, objects });
       await proxy.consistent();
     } else await proxy.apply(objects);
     const rows = current.flatMap(({ each, allocation }) =>

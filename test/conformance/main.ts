@@ -1,10 +1,11 @@
 // Judges a proxy by every case of the kit, in private network namespaces.
 //
 //     npm run conformance -- [--mode nftables | iptables | ipvs] [--flavour nft | legacy] [--only REGEX] [--subject dist | here | PATH]
-//                            [--kernel this | vm | uml] [--report FILE]
+//                            [--kernel this | vm | uml] [--without REGEX] [--report FILE]
 //
 // subject  dist: the built program; here: the same in this process; a path: any program with kube-proxy's command line, such as kube-proxy
 // kernel   vm: Debian's stock kernel in an emulated machine (test/vm); uml: User Mode Linux (test/uml); both have ip_vs
+// without  the program renders no rule that matches, see support/lab/leaving-out-addon.cjs: the kit has to notice
 // report   the outcomes as JSON, with kernel and versions, to be attached to an issue
 //
 // Prints a line for each outcome that is not as expected, then "N passed, N failed". Exit status: 0 if all are as expected.
@@ -16,8 +17,11 @@ import { parseArgs } from 'node:util';
 import { HERE_VARIABLE } from '../support/extent.js';
 import { inNamespace } from '../support/in-namespace.js';
 import type { LabMode } from '../support/lab/mode.js';
+import { findPrograms, programsCache } from '../support/programs.js';
 import { CASES } from './cases/index.js';
-import { judge, type Judgement } from './judge.js';
+import { Count, type Found } from './count.js';
+import { judge } from './judge.js';
+import { leavingOut } from './left-out.js';
 
 /** Set in the process that has the node's namespace for its own. */
 const ISOLATED = 'POINTSMAN_CONFORMANCE_ISOLATED';
@@ -29,63 +33,10 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     subject: { type: 'string', default: 'dist' },
     kernel: { type: 'string', default: 'this' },
+    without: { type: 'string' },
     report: { type: 'string' },
   },
 });
-
-interface Found {
-  readonly outcome: string;
-  readonly expected: string;
-  readonly found: string;
-}
-
-/** Counts outcomes, and ends what was started when its case ends. */
-class Count implements Judgement {
-  readonly #ends: (() => Promise<void>)[] = [];
-  readonly #failed: { any: boolean };
-
-  constructor(
-    readonly outcomes: Found[],
-    failed = { any: false },
-  ) {
-    this.#failed = failed;
-  }
-
-  equal(found: string, expected: string, outcome: string): void {
-    this.outcomes.push({ outcome, expected, found });
-    if (found === expected) return;
-    this.#failed.any = true;
-    process.stdout.write(`not ok - ${outcome}: ${found}, expected ${expected}\n`);
-  }
-
-  /** A case that cannot be carried out has failed once. */
-  async test(name: string, judged: (t: Judgement) => Promise<void>): Promise<void> {
-    const inner = new Count(this.outcomes);
-    try {
-      await judged(inner);
-    } catch (error) {
-      inner.equal(error instanceof Error ? error.message : String(error), 'an outcome', name);
-    } finally {
-      await inner.end();
-    }
-  }
-
-  async end(): Promise<void> {
-    for (const end of this.#ends.toReversed()) await end();
-  }
-
-  teardown(end: () => Promise<void>): void {
-    this.#ends.push(end);
-  }
-
-  passing(): boolean {
-    return !this.#failed.any;
-  }
-
-  comment(text: string): void {
-    if (text !== '') process.stdout.write(`# ${text.trimEnd().replaceAll('\n', '\n# ')}\n`);
-  }
-}
 
 function labModeOf(mode: string, flavour: string): LabMode {
   const named = mode === 'nftables' ? mode : `${mode}-${flavour}`;
@@ -113,18 +64,23 @@ function isolated(): number {
 }
 
 async function run(): Promise<number> {
-  const { mode, flavour, only, subject, kernel, report } = values;
+  const { mode, flavour, only, subject, kernel, without, report } = values;
   const labMode = labModeOf(mode, flavour);
   if (kernel === 'vm' || kernel === 'uml') return elsewhere(kernel);
+  // Programs that the laboratory starts and the machine lacks are fetched.
+  process.env['PATH'] = findPrograms(programsCache()).path;
   if (kernel !== 'this') throw new Error(`--kernel ${kernel}: this, vm or uml`);
   if (subject === 'here' && process.env[ISOLATED] === undefined) return isolated();
   const pattern = new RegExp(only);
   const cases = CASES.filter(({ id, title }) => pattern.test(id) || pattern.test(title));
   const outcomes: Found[] = [];
   const isOurs = subject === 'dist' || subject === 'here';
-  const count = new Count(outcomes);
+  const count = new Count(outcomes, (text) => process.stdout.write(text));
   try {
-    await judge(count, cases, { mode: labMode, ...(isOurs ? {} : { program: resolve(subject) }) });
+    const env = without === undefined ? {} : leavingOut(without);
+    // What compares the kernel with the plan renders no such rule either: packets have to show it.
+    Object.assign(process.env, env);
+    await judge(count, cases, { mode: labMode, ...(isOurs ? { env } : { program: resolve(subject) }) });
   } finally {
     await count.end();
   }
