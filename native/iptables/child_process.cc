@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "iptables/descriptor.h"
+#include "base/descriptor.h"
 
 namespace pointsman::iptables {
 

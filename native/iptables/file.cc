@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "iptables/descriptor.h"
+#include "base/descriptor.h"
 
 namespace pointsman::iptables {
 

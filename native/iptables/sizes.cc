@@ -9,7 +9,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "iptables/descriptor.h"
+#include "base/descriptor.h"
 #include "iptables/file.h"
 #include "iptables/programs.h"
 

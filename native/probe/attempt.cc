@@ -28,22 +28,6 @@ constexpr int kRepeatMs = 300;
 constexpr std::size_t kMaxAnswer = 512;
 constexpr int kBacklog = 64;
 
-/// Closes a descriptor unless it is taken.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int get() const { return number_; }
-  int take() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
 struct Name {
   sockaddr_storage storage{};
   socklen_t length = 0;
@@ -134,13 +118,13 @@ Result<Outcome> try_to_reach(int space, const Attempt& attempt) {
   Outcome outcome;
   const auto done = run_inside(space, [&]() -> Status {
     const Descriptor descriptor(open_socket(attempt.to));
-    if (descriptor.get() < 0) return netlink::system_error(errno, "a socket");
+    if (descriptor.number() < 0) return netlink::system_error(errno, "a socket");
     const Name name = name_of(attempt.to);
     const auto begin = Clock::now();
     const auto end = begin + std::chrono::milliseconds(attempt.timeout_ms);
-    if (connect(descriptor.get(), name.get(), name.length) != 0 && errno != EINPROGRESS) outcome.error = errno;
-    outcome.local_port = local_port(descriptor.get());
-    if (outcome.error == 0) outcome.error = (attempt.to.udp ? reach_udp : reach_tcp)(descriptor.get(), attempt, end, outcome.answer);
+    if (connect(descriptor.number(), name.get(), name.length) != 0 && errno != EINPROGRESS) outcome.error = errno;
+    outcome.local_port = local_port(descriptor.number());
+    if (outcome.error == 0) outcome.error = (attempt.to.udp ? reach_udp : reach_tcp)(descriptor.number(), attempt, end, outcome.answer);
     outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     return Done{};
   });
@@ -152,10 +136,10 @@ Result<int> wait_for_clients(int space, const Place& place) {
   int number = -1;
   const auto done = run_inside(space, [&]() -> Status {
     Descriptor descriptor(open_socket(place));
-    if (descriptor.get() < 0) return netlink::system_error(errno, "a socket");
+    if (descriptor.number() < 0) return netlink::system_error(errno, "a socket");
     const Name name = name_of(place);
-    if (bind(descriptor.get(), name.get(), name.length) != 0) return netlink::system_error(errno, "bind");
-    if (!place.udp && listen(descriptor.get(), kBacklog) != 0) return netlink::system_error(errno, "listen");
+    if (bind(descriptor.number(), name.get(), name.length) != 0) return netlink::system_error(errno, "bind");
+    if (!place.udp && listen(descriptor.number(), kBacklog) != 0) return netlink::system_error(errno, "listen");
     number = descriptor.take();
     return Done{};
   });

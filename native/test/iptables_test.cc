@@ -16,7 +16,7 @@
 
 #include "iptables/by_chain.h"
 #include "iptables/child_process.h"
-#include "iptables/descriptor.h"
+#include "base/descriptor.h"
 #include "iptables/digest.h"
 #include "iptables/file.h"
 #include "iptables/programs.h"

@@ -4,13 +4,18 @@
 
 #include <utility>
 
-namespace pointsman::iptables {
+namespace pointsman {
 
 /// An owned file descriptor.
 class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.take()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    set(other.take());
+    return *this;
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { close(); }
@@ -22,11 +27,13 @@ class Descriptor {
     number_ = number;
   }
   void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
+    if (number_ >= 0) ::close(take());
   }
+  /// From now on it is the caller's.
+  int take() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
 
-}  // namespace pointsman::iptables
+}  // namespace pointsman
