@@ -7,7 +7,7 @@
           "OS=='linux'",
           {
             "sources": [
-              "<!@(sh native/units.sh build/units addon+addon/linux nftables netlink+iptables+conntrack+accounting+ipset+ipvs+route+probe+polling)"
+              "<!@(sh native/units.sh build/units addon+addon/linux nftables netlink+iptables+conntrack+accounting+ipset+ipvs+route+probe+polling+relay)"
             ]
           }
         ],

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace pointsman::addon {
 
@@ -114,6 +115,8 @@ std::uint32_t Argument::integer(std::uint32_t least, std::uint32_t most) const {
   expect("an integer from " + std::to_string(least) + " to " + std::to_string(most));
   return least;
 }
+
+int Argument::descriptor() const { return static_cast<int>(integer(0, std::numeric_limits<std::int32_t>::max())); }
 
 Bytes Argument::bytes() const {
   if (misuse_->failed()) return {};

@@ -73,6 +73,8 @@ class Argument {
   std::size_t word(std::initializer_list<const char*> words) const;
   bool flag() const;
   std::uint32_t integer(std::uint32_t least, std::uint32_t most) const;
+  /// The number of an open file.
+  int descriptor() const;
   /// A copy of a Uint8Array (or Buffer).
   Bytes bytes() const;
   /// A copy of a Uint8Array of exactly `length` bytes; `why` explains the length in the complaint.

@@ -32,6 +32,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
     },
     memory: {},
     peer: {},
+    relay: {},
     sysctl: {},
     probe: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },

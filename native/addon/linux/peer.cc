@@ -4,7 +4,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "addon/argument.h"
@@ -18,7 +17,7 @@ namespace {
 /// SO_PEERCRED (unix(7)) is what the kernel kept when the peer listened or connected. Asking for it waits for nothing.
 Napi::Value peer_user(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  const int descriptor = Argument(info[0], "descriptor", misuse).descriptor();
   if (misuse.failed()) return misuse.raise();
   struct ucred credentials {};
   socklen_t size = sizeof(credentials);
@@ -40,7 +39,7 @@ bool set_option(int descriptor, int level, int option, int value) {
 /// With TCP_USER_TIMEOUT the kernel counts by it instead of by unanswered probes (tcp(7)), for idle connections and for unacknowledged data.
 Napi::Value limit_silence(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  const int descriptor = Argument(info[0], "descriptor", misuse).descriptor();
   const int idle = static_cast<int>(Argument(info[1], "idleSeconds", misuse).integer(1, 3600));
   const int limit = static_cast<int>(Argument(info[2], "limitMs", misuse).integer(1, 3'600'000));
   if (misuse.failed()) return misuse.raise();
@@ -54,7 +53,7 @@ Napi::Value limit_silence(const Napi::CallbackInfo& info) {
 /// Measured by the kernel's own time of the last packet with data or an acknowledgement: answers to its probes are such packets.
 Napi::Value silent_ms(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  const int descriptor = Argument(info[0], "descriptor", misuse).descriptor();
   if (misuse.failed()) return misuse.raise();
   struct tcp_info state {};
   socklen_t size = sizeof(state);

@@ -20,6 +20,7 @@ void export_subsystems(Napi::Env env, Napi::Object exports) {
   exports.Set("route", route_functions(env));
   exports.Set("memory", memory_functions(env));
   exports.Set("peer", peer_functions(env));
+  exports.Set("relay", relay_functions(env));
   exports.Set("sysctl", sysctl_functions(env));
   exports.Set("probe", probe_functions(env));
 }

@@ -51,7 +51,7 @@ probe::Place place_argument(const Argument& at) {
 
 /// Null: the namespace that the process is in.
 int space_argument(const Argument& at) {
-  return at.is_null() ? -1 : static_cast<int>(at.integer(0, std::numeric_limits<int>::max()));
+  return at.is_null() ? -1 : at.descriptor();
 }
 
 Napi::Value probe_space(const Napi::CallbackInfo& info) {

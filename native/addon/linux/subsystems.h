@@ -13,6 +13,7 @@ Napi::Object accounting_functions(Napi::Env env);
 Napi::Object timeouts_functions(Napi::Env env);
 Napi::Object ipvs_functions(Napi::Env env);
 Napi::Object ipset_functions(Napi::Env env);
+Napi::Object relay_functions(Napi::Env env);
 Napi::Object route_functions(Napi::Env env);
 Napi::Object memory_functions(Napi::Env env);
 Napi::Object peer_functions(Napi::Env env);

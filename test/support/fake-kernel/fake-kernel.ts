@@ -14,6 +14,7 @@ import type {
   MemoryAddon,
   PeerAddon,
   ProbeAddon,
+  RelayAddon,
   SysctlAddon,
   NativeAddon,
   NftablesAddon,
@@ -65,6 +66,10 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     silentMs: () => null,
   };
   /** Files are the machine's, whatever the kernel. */
+  /** It carries no sockets of the machine. */
+  readonly relay: RelayAddon = {
+    relayOpen: () => ({ carry: () => 'ENOSYS', end: () => undefined, close: () => undefined }),
+  };
   readonly sysctl: SysctlAddon = { sysctlWatch: () => () => undefined };
   readonly probe: ProbeAddon = WITHOUT_PROBES;
   readonly iptables: IptablesAddon;
