@@ -140,6 +140,7 @@ export class NodeProxy {
       events,
       metrics: this.metrics,
       names: listenerMetrics(),
+      relay: () => addon.relay,
     });
     this.cycle = this.makeCycle();
     this.loop = new Loop({

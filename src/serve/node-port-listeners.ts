@@ -1,10 +1,8 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import type { Clock } from '../base/clock.js';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { EndpointList } from '../base/endpoint-list.js';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
-import type { Log } from '../base/log.js';
 import { NamespacePlaces } from '../base/namespace-places.js';
 import type { PackedAddress } from '../base/pack-address.js';
 import type { LoopbackConnections, LoopbackTable } from '../control/loopback.js';
@@ -16,26 +14,24 @@ import { isDatagramKey, isNodePortKey, namespaceOf, serviceOf } from '../plan/fr
 import { endpointsFromLoopback, pickEndpoint } from '../plan/from-loopback.js';
 import type { ServiceEndpoint } from '../plan/known-departures.js';
 import type { FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
+import { RelayedConnections, type RelayedConnectionsOptions } from './relayed-connections.js';
 
 /** Listeners, and those that a namespace has in any case; both families together. */
 export const MAX_LISTENERS = 1024;
 export const NAMESPACE_LISTENERS = 128;
-/** Connections, each with a socket on both sides, and those that a namespace has in any case. One that both peers leave unread holds 270 kB here. */
+/**
+ * Connections, each with a socket on both sides, and those that a namespace has in any case. A way that nobody reads has a pipe, too: beyond 1,024 pipes of a
+ * user the kernel makes small ones (pipe(7), pipe-user-pages-soft), which carry fewer bytes at a time.
+ */
 export const MAX_CONNECTIONS = 1024;
 export const NAMESPACE_CONNECTIONS = 128;
 /** A namespace that was refused connections is named again once it has no more than that. */
 const REPORT_AGAIN = NAMESPACE_CONNECTIONS / 2;
-/** As in kube-proxy; the attempt is not repeated. */
-const DIAL_MS = 5000;
 const LISTEN_RETRY_MS = 5000;
 /** Behind the address, in an endpoint's key. */
 const PORT_BYTES = 2;
-/** As Go's connections have it. */
-const KEEP_ALIVE_MS = 15_000;
 
-export interface NodePortListenersOptions {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface NodePortListenersOptions extends RelayedConnectionsOptions {
   readonly events: EventRecorder;
   readonly metrics: Pick<ProxyMetrics, 'register'>;
   /** Names of its metrics; undefined: there are none. */
@@ -64,11 +60,9 @@ interface Listener {
 
 /** One client and its endpoint. */
 interface Connection {
-  readonly client: Socket;
-  readonly backend: Socket;
   readonly endpoint: PackedAddress;
-  /** It is being reset. */
-  isEnding: boolean;
+  /** Resets it. */
+  readonly end: () => void;
 }
 
 /**
@@ -89,9 +83,11 @@ export class NodePortListeners implements LoopbackConnections {
   private cancelRetry: (() => void) | null = null;
 
   private readonly metrics: ListenerMetrics | null;
+  private readonly relayed: RelayedConnections;
 
   constructor(private readonly options: NodePortListenersOptions) {
     const { names } = options;
+    this.relayed = new RelayedConnections(options);
     this.metrics =
       names === undefined ? null : options.metrics.register((registry) => new ListenerMetrics(registry, names));
   }
@@ -129,7 +125,7 @@ export class NodePortListeners implements LoopbackConnections {
       const addresses = gone.get(service);
       for (const connection of addresses === undefined ? [] : [...connections]) {
         if (addresses?.has(connection.endpoint) !== true) continue;
-        end(connection);
+        connection.end();
         count++;
       }
     }
@@ -139,6 +135,7 @@ export class NodePortListeners implements LoopbackConnections {
   close(): void {
     for (const held of Object.values(this.listeners)) for (const [key, listener] of held) this.remove(key, listener);
     this.cancelRetry?.();
+    this.relayed.close();
   }
 
   private want(key: FrontendKey, plan: FrontendPlan, address: IPAddress): void {
@@ -170,7 +167,7 @@ export class NodePortListeners implements LoopbackConnections {
   private remove(key: FrontendKey, listener: Listener): void {
     this.stopListening(listener);
     this.listeners[listener.family].delete(key);
-    for (const connection of [...listener.connections]) end(connection);
+    for (const connection of [...listener.connections]) connection.end();
   }
 
   private listen(listener: Listener): void {
@@ -267,32 +264,13 @@ export class NodePortListeners implements LoopbackConnections {
       return;
     }
     const { address, port, packed } = this.pick(listener, plan);
-    const backend = connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
-    const connection = { client, backend, endpoint: packed, isEnding: false };
-    listener.connections.add(connection);
-    client.setKeepAlive(true, KEEP_ALIVE_MS);
-    const { clock } = this.options;
-    const cancelDial = clock.callAt(clock.now() + DIAL_MS, () => {
-      end(connection);
-    });
-    backend.on('connect', () => {
-      cancelDial();
-      backend.setKeepAlive(true, KEEP_ALIVE_MS);
-      client.pipe(backend);
-      backend.pipe(client);
-    });
-    let isOver = false;
-    const closed = (hadError: boolean): void => {
-      cancelDial();
-      if (hadError) end(connection);
-      if (isOver || !client.destroyed || !backend.destroyed) return;
-      isOver = true;
+    const end = this.relayed.connect(client, { host: address, port }, () => {
       listener.connections.delete(connection);
       connections.free(namespace);
       if (connections.takenBy(namespace) <= REPORT_AGAIN) this.refused.delete(namespace);
-    };
-    backend.on('error', () => undefined);
-    for (const socket of [client, backend]) socket.on('close', closed);
+    });
+    const connection = { endpoint: packed, end };
+    listener.connections.add(connection);
   }
 
   /** Session affinity as in kube-proxy: all clients are one, and each connection begins its time anew. */
@@ -336,17 +314,4 @@ function allKeys(table: LoopbackTable): readonly FrontendKey[] {
 
 function admits({ sourceRanges }: FrontendPlan, address: IPAddress): boolean {
   return sourceRanges === null || anyContains(sourceRanges, address);
-}
-
-/** Both peers learn that the connection did not end by itself. */
-function end(connection: Connection): void {
-  if (connection.isEnding) return;
-  connection.isEnding = true;
-  for (const socket of [connection.client, connection.backend]) {
-    if (socket.destroyed) continue;
-    // A reset fails while the kernel is asked to shut the socket down, and Node would then never close it.
-    const isShuttingDown = socket.writableEnded && !socket.writableFinished;
-    if (socket.connecting || isShuttingDown) socket.destroy();
-    else socket.resetAndDestroy();
-  }
 }

@@ -5,6 +5,8 @@ import { Registry } from 'prom-client';
 import t, { type Test } from 'tap';
 import type { ProxyEvent } from '../../src/base/events.js';
 import type { LoopbackTable } from '../../src/control/loopback.js';
+import type { RelayAddon, RelayEnd } from '../../src/native/contract.js';
+import { loadAddon } from '../../src/native/load.js';
 import { Planner } from '../../src/plan/planner.js';
 import {
   MAX_CONNECTIONS,
@@ -29,6 +31,7 @@ const POLL_MS = 5;
 const FIRST_PORT = 30_000;
 const RETRY_MS = 5000;
 const DIAL_MS = 5000;
+const { relay } = loadAddon();
 const NAMES = {
   open: { name: 'listeners', help: 'Listeners.' },
   failures: { name: 'failures_total', help: 'Failures.' },
@@ -53,7 +56,10 @@ class Scene {
   private readonly writer = this.store.register('test');
   private readonly planner = new Planner(planSettings({ nodeName: 'me' }));
 
-  constructor(private readonly t: Test) {
+  constructor(
+    private readonly t: Test,
+    addon: RelayAddon = relay,
+  ) {
     const { clock, log, events, registry } = this;
     this.listeners = new NodePortListeners({
       clock,
@@ -61,6 +67,7 @@ class Scene {
       events: { record: (event) => events.push(event) },
       metrics: { register: (make) => make(registry) },
       names: NAMES,
+      relay: () => addon,
       random: () => this.draw,
     });
     t.teardown(() => {
@@ -301,6 +308,51 @@ t.test('connections on loopback that end while their node port goes leave no soc
     for (const socket of backend.sockets) socket.destroy();
   }
   await until(() => held() === 0);
+});
+
+t.test('a client on loopback that closes its side early gets the whole answer', async (t) => {
+  const scene = new Scene(t);
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let question = '';
+    socket.on('data', (data) => (question += data.toString()));
+    socket.on('end', () => socket.end(`${question}: an answer`));
+  });
+  server.listen(0, ONE);
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  scene.put(...nodePorts('web', FIRST_PORT, 1, { address: ONE, port: portOf(server), sockets: [] }));
+  await until(async () => (await scene.counted('listeners')) === 1);
+  const client = connect({ host: HOST, port: FIRST_PORT, allowHalfOpen: true });
+  client.end('a question');
+  let answer = '';
+  client.on('data', (data) => (answer += data.toString()));
+  await once(client, 'end');
+  t.equal(answer, 'a question: an answer');
+  await until(() => [...scene.listeners.endpoints('IPv4')].length === 0);
+});
+
+t.test('connections on loopback whose bytes cannot be carried are reset, with one warning', async (t) => {
+  const refusals: readonly (string | null)[] = ['EMFILE', 'EMFILE', null, 'EMFILE'];
+  let carried = 0;
+  let report: (ends: readonly RelayEnd[]) => void = () => undefined;
+  const scene = new Scene(t, {
+    relayOpen: (onEnd) => {
+      report = onEnd;
+      return { carry: () => refusals[carried++] ?? carried, end: () => undefined, close: () => undefined };
+    },
+  });
+  scene.put(...nodePorts('web', FIRST_PORT, 1, await scene.backend(ONE)));
+  await until(async () => (await scene.counted('listeners')) === 1);
+  const warning = 'warn connections to node ports on loopback are reset, as their bytes cannot be carried';
+  for (const refusal of refusals.slice(0, 2)) t.equal(await scene.asked(), null, refusal ?? '');
+  t.same(scene.log.lines, [warning]);
+  scene.client(FIRST_PORT);
+  await until(() => carried === 3);
+  t.equal([...scene.listeners.endpoints('IPv4')].length, 1, 'the relay has it');
+  report([{ id: 3, lack: null }]);
+  t.same([...scene.listeners.endpoints('IPv4')], []);
+  t.equal(await scene.asked(), null);
+  t.same(scene.log.lines, [warning, warning], 'a connection ended well between them');
 });
 
 /** A server of a stopped process, whose queue can be filled: the kernel answers no further connection. */

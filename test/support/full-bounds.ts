@@ -10,6 +10,7 @@ import { EndpointList } from '../../src/base/endpoint-list.js';
 import { parseAddress } from '../../src/base/ip.js';
 import { cutMessage, MAX_MESSAGE_BYTES } from '../../src/base/outside-text.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
+import { loadAddon } from '../../src/native/load.js';
 import { SlotBudget } from '../../src/plan/slot-budget.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../src/plan/types.js';
 import { ALL_CLIENTS_BURST_MS, CLIENT_BURST_MS, ClientShares, type Client } from '../../src/serve/client-shares.js';
@@ -173,6 +174,7 @@ async function loopback(t: Test): Promise<Loopback> {
     events: { record: () => undefined },
     metrics: { register: () => undefined as never },
     names: undefined,
+    relay: () => loadAddon().relay,
   });
   const plans = new Map<FrontendKey, FrontendPlan>();
   const endpoints = EndpointList.of('IPv4', [{ address, port }]);

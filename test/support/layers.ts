@@ -51,7 +51,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     .concat(types('host/host'), types('native')),
   serve: ['base', 'config', 'plan', 'record', 'observe', 'control']
     .map(values)
-    .concat(['state', 'sources', 'dataplane', 'host/host'].map(types)),
+    .concat(['state', 'sources', 'dataplane', 'host/host', 'native/contract'].map(types)),
   commands: ['base', 'config'].map(values),
   cli: [values('')],
   main: [values('')],
