@@ -120,9 +120,8 @@ function completeFlags(document: KubeProxyConfiguration, line: CommandLine): Kub
   };
 }
 
-/** Port 0 empties an address; any other is appended to one that has none, but not for a file that is to be written (behaviour FL-62). */
+/** Port 0 empties an address; any other is appended to one that has none (behaviour FL-62). */
 function completeAddress(address: string, { name, port }: PortFlag, line: CommandLine): string {
-  if (writesConfig(line)) return address;
   const given = numberFlag(line, name) ?? port;
   return given === 0 ? '' : withPort(address, given);
 }
@@ -131,14 +130,9 @@ function completeAddress(address: string, { name, port }: PortFlag, line: Comman
 function portWarnings(name: string, line: CommandLine): string[] {
   const port = portOf(name);
   if (port === null) return [];
-  if (writesConfig(line)) return [`--${name}: is ignored because --write-config-to is given`];
   const address = textFlag(line, port.address);
   const isBare = address !== '' && withPort(address, port.port) !== address;
   const given = numberFlag(line, port.name);
   if (given === 0 || isBare || (given === port.port && address === '')) return [];
   return [`--${name}: has no effect because --${port.address} has a port`];
-}
-
-function writesConfig(line: CommandLine): boolean {
-  return textFlag(line, 'write-config-to') !== '';
 }

@@ -169,3 +169,39 @@ t.test('CL-50: a written file reads back as the same configuration, and is writt
   }
   t.end();
 });
+
+t.test('flags of distributions can be written to a file, and a start with it does the same', (t) => {
+  // k3s, RKE2 with another folder, RKE1 and MicroK8s: an address without a port, and conntrack left alone.
+  const k3s = [
+    '--cluster-cidr=10.42.0.0/16',
+    '--conntrack-max-per-core=0',
+    '--conntrack-tcp-timeout-close-wait=0s',
+    '--conntrack-tcp-timeout-established=0s',
+    '--healthz-bind-address=127.0.0.1',
+    '--kubeconfig=/var/lib/rancher/k3s/agent/kubeproxy.kubeconfig',
+    '--proxy-mode=iptables',
+  ];
+  const rows = [
+    k3s,
+    [
+      ...k3s.filter((flag) => !/bind-address|cluster-cidr/.test(flag)),
+      '--healthz-bind-address=::1',
+      '--cluster-cidr=fd42::/56',
+    ],
+    [
+      '--healthz-port=10255',
+      '--healthz-bind-address=0.0.0.0',
+      '--metrics-bind-address=127.0.0.1',
+      '--metrics-port=29102',
+      '--proxy-mode=iptables',
+    ],
+    ['--conntrack-max-per-core=131072', '--oom-score-adj=-998', '--master=https://127.0.0.1', '--proxy-mode=nftables'],
+  ];
+  for (const flags of rows) {
+    const text = written(flags);
+    const [byFlags, byFile] = [loaded(flags), loaded(['--config=written'], { written: text })];
+    const { healthz, metrics, conntrack, mode } = byFlags.config;
+    t.match(byFile.config, { healthz, metrics, conntrack, mode }, flags.join(' '));
+  }
+  t.end();
+});
