@@ -88,8 +88,9 @@ const FIRST: ReleaseGates = {
 };
 
 /**
- * Changes of 1.37 from its changelog, the pages of its gates, and the sources of its API server, scheduler and libraries of
- * 2026-07-23. New gates of the kubelet and the controller manager may be missing.
+ * Changes of 1.37 from its changelog, the pages of its gates, the table of all that have a page, and the sources of its API
+ * server, scheduler and libraries of 2026-07-23. New gates of the kubelet and the controller manager without a page may be
+ * missing.
  */
 const RELEASES: readonly ReleaseGates[] = [
   FIRST,
@@ -108,17 +109,20 @@ const RELEASES: readonly ReleaseGates[] = [
       PLEGOnDemandRelist PodReadyToStartContainersCondition RelaxedServiceNameValidation
       WatchCacheInitializationPostStartHook`,
     lockedOff: 'DeclarativeValidationTakeover',
-    on: `AllowUnsafeMalformedObjectDeletion ConcurrentWatchObjectDecode DRADeviceTaintRules DRAFractionalCapacityRange
-      EtcdRangeStream ExcludeAdmissionWebhookVirtualResources HugepageAwareEviction KubeProxyIPVS
-      ManifestBasedAdmissionControlConfig MaxUnavailableStatefulSet MemoryQoS NFTablesNetlink NativeHistograms
-      PersistentVolumeClaimUnusedSinceTime PodsAPI SELinuxMount StorageCapacityScoring StorageVersionMigrator
-      VolumeLimitScaling WatchListCompression WebhookRoundTripLoadBalancing`,
-    off: `APIServerWebhookAuthenticationToken CompositePodGroup ConsistentListFromCacheSkipTimeoutFallback
-      DRADerivedAttributes DRADeviceCompatibilityGroups DRAOptionalNodeOperations DRAPartitionableDevicesType
-      DefaultPodSysctls EvictionRequestAPI GRPCContainerProbeTLS H2CContainerProbe
-      InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
-      InterPodAffinityHostnameFastPath KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint
-      PodGroupPreemptionPolicy SchedulerPreQueueingHints VolumeBindMountOptions`,
+    on: `AllowUnsafeMalformedObjectDeletion ClusterTrustBundle ClusterTrustBundleProjection
+      ConcurrentWatchObjectDecode DRADeviceTaintRules DRAFractionalCapacityRange EtcdRangeStream
+      ExcludeAdmissionWebhookVirtualResources HPAScaleToZero HugepageAwareEviction KubeProxyIPVS
+      KubeletInUserNamespace ManifestBasedAdmissionControlConfig MaxUnavailableStatefulSet MemoryQoS
+      NFTablesNetlink NativeHistograms PersistentVolumeClaimUnusedSinceTime PodCertificateRequest PodsAPI
+      SELinuxMount StorageCapacityScoring StorageVersionMigrator VolumeLimitScaling WatchListCompression
+      WebhookRoundTripLoadBalancing`,
+    off: `APIServerWebhookAuthenticationToken AtomicWriteVolumeUserFields CompositePodGroup
+      ConsistentListFromCacheSkipTimeoutFallback DRADerivedAttributes DRADeviceCompatibilityGroups
+      DRAOptionalNodeOperations DRAPartitionableDevicesType DefaultPodSysctls EmptyDirVolumeMode
+      EvictionRequestAPI GRPCContainerProbeTLS H2CContainerProbe InPlacePodVerticalScalingMemoryBackedVolumes
+      InPlacePodVerticalScalingSchedulerPreemption InterPodAffinityHostnameFastPath
+      KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint NodeLifecycleConditions
+      PodGroupPreemptionPolicy SchedulerPreQueueingHints StatefulSetRecreateStrategy VolumeBindMountOptions`,
   },
 ];
 
@@ -175,6 +179,7 @@ function unknownGate(name: string, release: number): Omit<GateProblem, 'name'> {
 const NEEDS: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     ClusterTrustBundleProjection: 'ClusterTrustBundle',
+    CompositePodGroup: 'GenericWorkload TopologyAwareWorkloadScheduling',
     DRADeviceBindingConditions: 'DRAResourceClaimDeviceStatus',
     DRADeviceTaintRules: 'DRADeviceTaints',
     GangScheduling: 'GenericWorkload',

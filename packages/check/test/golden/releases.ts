@@ -61,9 +61,15 @@ const CHANGED: readonly Golden[] = [
     right: [
       'featureGates: {DefaultPodSysctls: true}\ndefaultPodSysctls: {net.core.somaxconn: "1024"}\neventRecordQPS: 50',
       'featureGates: {HugepageAwareEviction: false, WatchListCompression: false, SchedulerPreQueueingHints: true}',
+      'featureGates: {AtomicWriteVolumeUserFields: true, EmptyDirVolumeMode: true, NodeLifecycleConditions: true, StatefulSetRecreateStrategy: true}',
+      'featureGates: {ClusterTrustBundleProjection: true, HPAScaleToZero: false, KubeletInUserNamespace: false, PodCertificateRequest: false}',
       'memoryReservationPolicy: TieredReservation',
     ],
     wrong: [
+      [
+        'featureGates: {CompositePodGroup: true, GenericWorkload: true}',
+        'error: KubeletConfiguration.featureGates.CompositePodGroup: true: needs TopologyAwareWorkloadScheduling, which is off',
+      ],
       [
         'featureGates: {SidecarContainers: true, NodeDeclaredFeatures: false, SomethingNew: true}\ndefaultPodSysctls: {net.core.somaxconn: "1024"}\neventRecordQPS: 0',
         'error: KubeletConfiguration.featureGates.SidecarContainers: true: is gone since Kubernetes 1.37',
