@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { PlanAndDump } from './difference.js';
 import type { Lab } from './lab.js';
 
+const ADDON_VARIABLES = ['POINTSMAN_ADDON', 'POINTSMAN_LEFT_OUT'] as const;
+
 /** A process in the node's namespace that says what is to be there and what is; see inspector.ts. */
 export class Inspector {
   readonly #process;
@@ -12,7 +14,11 @@ export class Inspector {
 
   constructor(lab: Lab) {
     const program = fileURLToPath(new URL('inspector.js', import.meta.url));
-    this.#process = lab.spawn('node', [process.execPath, program]);
+    // The addon of this process, where it is another one than the program's.
+    const variables = ADDON_VARIABLES.flatMap((name) =>
+      process.env[name] === undefined ? [] : [`${name}=${process.env[name]}`],
+    );
+    this.#process = lab.spawn('node', ['env', ...variables, process.execPath, program]);
     this.#process.stderr.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
     this.#process.stdin.on('error', () => undefined);
     this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
