@@ -113,13 +113,16 @@ class Relay::Loop {
     if (at == pairs_.end()) return;
     Pair& pair = at->second;
     pair.waits = false;
-    if (pair.failed) return reset(id);
+    bool goes_on = false;
     for (std::size_t side = 0; side < pair.ways.size(); ++side) {
       const Way::Turn turn = pair.ways[side].carry(pair.sockets[side], pair.sockets[1 - side], pipes_);
-      if (turn == Way::Turn::kFailed) return reset(id);
       if (turn == Way::Turn::kLacksPipe) return reset(id, errno);
-      if (turn == Way::Turn::kGoesOn) queue(id, pair);
+      pair.failed = pair.failed || turn == Way::Turn::kFailed;
+      goes_on = goes_on || turn == Way::Turn::kGoesOn;
     }
+    if (goes_on) return queue(id, pair);
+    // Bytes that came before a reset have been carried.
+    if (pair.failed) return reset(id);
     if (!pair.ways[0].over() || !pair.ways[1].over()) return;
     pairs_.erase(at);
     on_end_({id, 0});

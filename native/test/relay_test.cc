@@ -209,6 +209,21 @@ TEST(a_peer_that_resets_has_the_other_reset) {
   }
 }
 
+TEST(bytes_that_come_before_a_reset_arrive) {
+  for (int round = 0; round < 50; ++round) {
+    Scene scene;
+    send_all(scene.client, "a question");
+    std::array<char, 1> first{};
+    CHECK_EQUAL(recv(scene.server.number(), first.data(), first.size(), 0), 1);
+    send_all(scene.server, "an answer");
+    // With bytes unread the kernel resets.
+    scene.server.close();
+    const Got got = receive_all(scene.client);
+    CHECK_EQUAL(got.bytes, "an answer");
+    CHECK_EQUAL(got.error, ECONNRESET);
+  }
+}
+
 TEST(a_peer_that_is_gone_while_bytes_come_has_the_other_reset) {
   Scene scene;
   scene.client.close();

@@ -9,7 +9,8 @@ export interface RelayEnd {
 export interface Relay {
   /**
    * Carries all bytes that come to one socket to the other from now on, both ways, and passes on the end of what a peer sends. When both have sent their last,
-   * both sockets are closed; after an error of one, both are reset. A peer that does not read holds the other back.
+   * both sockets are closed. After an error of one, both are reset; bytes that came before it are carried, as far as the other socket takes them at once. A peer
+   * that does not read holds the other back.
    *
    * The addon gets descriptors of its own for the two sockets: the caller closes its own, unread. That sends nothing.
    *
