@@ -64,7 +64,11 @@ async function answerStatus(running: RunningProcess, query: URLSearchParams): Pr
 
 async function answerTraffic(running: RunningProcess): Promise<StatusAnswer> {
   const traffic = await running.traffic();
-  if (traffic === null) return { status: 400, text: 'traffic is not counted: set --service-telemetry' };
+  if (traffic === null)
+    return {
+      status: 400,
+      text: 'traffic is not counted: set --service-telemetry, in a DaemonSet among the arguments of its container',
+    };
   return { status: 200, text: JSON.stringify(traffic) };
 }
 
