@@ -16,11 +16,12 @@ export interface DocumentedCommand {
   readonly words: readonly string[];
 }
 
-/** Commands of a line, without prompt, comment and the brackets of what is optional. */
+/** Commands of a line, without prompt, comment, redirected output and the brackets of what is optional. */
 function commandsOf(at: string, line: string, isWhole: boolean): readonly DocumentedCommand[] {
   return line
     .replace(/^\s*(?:\d+\. )?\$ /, '')
     .replace(/(?:^|\s)# .*$/, '')
+    .replaceAll(/\s>\s\S+/g, '')
     .replaceAll(/<(?!\()[^>]*>/g, 'VALUE')
     .split(/\s(?:\||&&|--(?= pointsman))\s|[()]/)
     .map((part) => [...part.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word))
