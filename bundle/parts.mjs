@@ -46,9 +46,8 @@ const PARTS = {
   },
   manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
   commands: {
-    entries: ['bugreport', 'commands', 'diff', 'page', 'run-command', 'selftest', 'services', 'top', 'watch'].map(
-      (name) => `src/cli/${name}.ts`,
-    ),
+    // What the definitions of commands load.
+    entries: [],
     uses: ['manifests', 'selftest-scene'],
   },
   'access-metrics': { entries: ['src/observe/access-metrics.ts'], uses: [] },
@@ -118,6 +117,11 @@ function modulesIn(folder) {
 export async function buildParts({ plugins, ...others }, files) {
   const options = { ...others, plugins: [lazyYaml, noHelpOfCommander, ...plugins] };
   const imports = await importsOf(options);
+  const apart = new Set(PART_NAMES.flatMap((name) => PARTS[name].entries));
+  PARTS.commands.entries = [...imports]
+    .filter(([path]) => path.startsWith('src/commands/'))
+    .flatMap(([, targets]) => [...targets])
+    .flatMap(([key, path]) => (key.startsWith('dynamic-import ') && !apart.has(path) ? [path] : []));
   const homes = homesOf(imports);
   /** Modules that other files ask for, by the file that has them. */
   const wanted = new Map([PROGRAM, ...PART_NAMES].map((name) => [name, new Set()]));

@@ -5,10 +5,9 @@ import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
-import { subcommandOf } from './config/flags.js';
-import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
-import type { NodeQuestion, ReportedNodes } from './cli/run-command.js';
-import type { Output } from './cli/commands.js';
+import { bareWords } from './config/flags.js';
+import { loadConfig, loadLine, type Loaded, type LoadedConfig } from './config/load.js';
+import type { ProxyCommand } from './commands/definition.js';
 import type { Machine } from './control/mode.js';
 import type { Host } from './host/host.js';
 import type { LogFile } from './host/windows/log-file.js';
@@ -16,57 +15,60 @@ import { printableText } from './base/printable.js';
 import type { Logger } from './observe/log.js';
 import { sourceStack } from './observe/source-places.js';
 
-type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
-
 /** As a plugin of kubectl, on a machine that is often no node, the program only runs commands. */
 const IS_PLUGIN = basename(process.argv[1] ?? '').startsWith('kubectl-');
 
+/** The exit status of an error: the proxy ends with 1, as its peer does; a command that could not tell with 2. */
+let failure: 1 | 2 = IS_PLUGIN ? 2 : 1;
+
+const TERMINAL = { write, complain, isTerminal: process.stdout.isTTY, handleSignals };
+
 async function main(argv: readonly string[]): Promise<number> {
-  const [first = IS_PLUGIN ? 'help' : undefined, ...rest] = argv;
-  if (first === 'check') {
-    const { check } = await import('../packages/check/src/command.js');
-    const { stdout, stderr, status } = await check(rest);
-    process.stderr.write(stderr);
-    await write(stdout);
-    return status;
-  }
-  if (first === 'webhook') {
-    const { webhook } = await import('../packages/webhook/src/command.js');
-    return await webhook(rest, handleSignals);
-  }
-  if (first === 'nodes') {
-    const { nodes } = await nodesPackage();
-    return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
-  }
-  if (first === 'help' || first === 'completion' || first === 'man') {
-    const { about } = await import('./commands/entry.js');
-    const { stdout, stderr, status } = about(first, rest);
-    process.stderr.write(printableText(stderr));
-    await write(stdout);
-    return status;
+  if (IS_PLUGIN && argv.length === 0) return await main(['help']);
+  if (bareWords(argv).length > 0) {
+    const entry = await import('./commands/entry.js');
+    const command = entry.commandOf(argv);
+    if (command?.needs === null) return await command.run(argv.slice(1), TERMINAL);
+    if (command !== null) return await runCommand(command, argv, entry);
   }
   await readConfigPipe(argv);
-  const loaded = await load(argv);
+  const loaded = loadConfig(argv, systemFiles);
   if (loaded.command === 'help') {
-    await write((await import('./commands/entry.js')).helpOf(loaded.of));
+    await write((await import('./commands/entry.js')).helpOf(null));
     return 0;
   }
   if (loaded.command === 'version') {
     process.stdout.write((await import('./commands/entry.js')).versionText(loaded.format));
     return 0;
   }
-  if (IS_PLUGIN && subcommandOf(argv) === null) {
+  if (IS_PLUGIN) {
     complain('kubectl pointsman runs commands, not the proxy: see `kubectl pointsman help`');
     return 2;
   }
-  return loaded.command === 'write-config' ? writeConfig(loaded) : await runConfigured(loaded, argv);
+  if (loaded.command === 'write-config') return writeConfig(loaded);
+  if (loaded.command === 'run') return await runProxy(loaded, argv);
+  return await runOnce(loaded.command, loaded);
 }
 
-async function load(argv: readonly string[]): Promise<LoadedConfig> {
-  const command = subcommandOf(argv);
-  if (command === null) return loadConfig(argv, systemFiles);
-  const { parseCommand, commandSettings } = await import('./commands/entry.js');
-  return loadLine(parseCommand(command, argv), systemFiles, commandSettings);
+async function runCommand(
+  command: ProxyCommand,
+  argv: readonly string[],
+  { Given, helpOf, manifestsProblems, parseCommand }: typeof import('./commands/entry.js'),
+): Promise<number> {
+  failure = 2;
+  await readConfigPipe(argv);
+  const line = parseCommand(command, argv);
+  if (line.help) {
+    await write(helpOf(command.name));
+    return 0;
+  }
+  const loaded = loadLine(line, systemFiles, manifestsProblems(command, line));
+  const run = command.prepare(new Given(command.flags, line), loaded);
+  // Asking another process is not the place to warn of this one's settings.
+  const asks =
+    command.needs === 'process' || (command.needs === 'process or manifests' && loaded.config.manifests.length === 0);
+  const log = await openLog(asks ? { ...loaded, warnings: [] } : loaded, false);
+  return await run({ ...TERMINAL, log, machine, host });
 }
 
 function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly command: 'write-config' }>): number {
@@ -81,8 +83,8 @@ function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly 
 }
 
 /** The log of a process, and what it has to say about its settings. */
-async function openLog(loaded: Configured, isService: boolean): Promise<Logger> {
-  const { config, command } = loaded;
+async function openLog(loaded: Loaded, isService: boolean): Promise<Logger> {
+  const { config, warnings } = loaded;
   const { createLogger } = await import('./observe/log.js');
   const { logStreams } = await import('./observe/log-streams.js');
   const file = isService ? await logFile() : await fileWithoutStandardError();
@@ -92,41 +94,30 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
     file === null ? logStreams : (logging) => logStreams(logging, file, file),
   );
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
-  // Asking another process is not the place to warn of this one's settings.
-  const asks =
-    ['status', 'services', 'trace', 'selftest', 'top', 'bugreport', 'ui'].includes(command) ||
-    (command === 'explain' && config.manifests.length === 0);
-  for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
+  for (const warning of warnings) log.warn(warning);
   return log;
 }
 
-async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
-  const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
+async function runProxy(loaded: Loaded, argv: readonly string[]): Promise<number> {
+  const isService = process.platform === 'win32' && loaded.document.windowsRunAsService;
   const log = await openLog(loaded, isService);
-  if (loaded.command === 'run') {
-    const { run } = await import('./cli/run.js');
-    const { host, addon } = await machine();
-    const toEnd = (): Promise<number> => run(loaded, argv, { host, addon }, log);
-    if (!isService) return await toEnd();
-    const { runAsService } = await import('./cli/service.js');
-    return await runAsService(addon.service, toEnd);
-  }
-  const { runCommand } = await import('./cli/run-command.js');
-  return await runCommand(loaded, log, { machine, host, write, explainOn, bugreportOf });
+  const { run } = await import('./cli/run.js');
+  const { host, addon } = await machine();
+  const toEnd = (): Promise<number> => run(loaded, argv, { host, addon }, log);
+  if (!isService) return await toEnd();
+  const { runAsService } = await import('./cli/service.js');
+  return await runAsService(addon.service, toEnd);
 }
 
-/** Of other nodes. */
-async function bugreportOf(asked: ReportedNodes): Promise<number> {
-  const nodes = await nodesPackage();
-  return await nodes.bugreportOf(asked, { write, complain });
+/** What the proxy does once where a flag asks for it. */
+async function runOnce(command: 'cleanup' | 'init', loaded: Loaded): Promise<number> {
+  const { config, version } = loaded;
+  const log = await openLog(loaded, false);
+  const { cleanup, init, printOutput } = await import('./cli/commands.js');
+  const once =
+    command === 'cleanup' ? cleanup(config, await machine(), log) : init(config, version, await machine(), log);
+  return await printOutput(await once, { log, write });
 }
-
-async function explainOn(question: NodeQuestion): Promise<Output> {
-  const nodes = await nodesPackage();
-  return await nodes.explainOn(question);
-}
-
-const nodesPackage = async () => await import('../packages/nodes/src/command.js');
 
 /** Where to say why the process cannot go on, once that is known; null: to standard error. */
 let lastWords: LogFile | null | undefined;
@@ -170,13 +161,16 @@ main(process.argv.slice(2)).then(
     process.exitCode = status;
   },
   async (error: unknown) => {
-    complain(await describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
-    // The proxy ends with 1, as its peer does; a command that could not tell with 2.
-    process.exitCode = subcommandOf(process.argv.slice(2)) === null && !IS_PLUGIN ? 1 : 2;
+    complainTo(await describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
+    process.exitCode = failure;
   },
 );
 
-function complain(text: string, to: Pick<LogFile, 'write'> | null = null): void {
+function complain(text: string): void {
+  complainTo(text, null);
+}
+
+function complainTo(text: string, to: Pick<LogFile, 'write'> | null): void {
   (to ?? process.stderr).write(`${printableText(text)}\n`);
 }
 

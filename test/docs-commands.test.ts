@@ -3,11 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { parseCommand } from '../src/commands/command-line.js';
+import { commandOf, parseCommand } from '../src/commands/command-line.js';
 import { parseGiven } from '../src/commands/given.js';
-import { commandNamed } from '../src/commands/table.js';
 import { messageOf } from '../src/base/error-message.js';
-import { parseCommandLine, subcommandOf } from '../src/config/flags.js';
+import { parseCommandLine } from '../src/config/flags.js';
 import { documentedCommands, type DocumentedCommand } from './support/documented-commands.js';
 import { projectFile } from './support/lab/agent.js';
 
@@ -20,20 +19,15 @@ const of = (program: string): readonly DocumentedCommand[] => ALL.filter(({ word
 
 /** What the program would say to the command line; null: it would take it. */
 function problemOf(argv: readonly string[]): string | null {
-  const [first = ''] = argv;
   try {
-    const configured = subcommandOf(argv);
-    if (configured !== null) {
-      parseCommand(configured, argv);
-      return null;
+    const command = commandOf(argv);
+    if (command?.needs === null) {
+      const given = parseGiven(command, argv.slice(1));
+      return typeof given === 'string' ? given : null;
     }
-    const spec = commandNamed(first);
-    if (spec === null) {
-      parseCommandLine(argv);
-      return null;
-    }
-    const given = parseGiven(spec, argv.slice(1));
-    return typeof given === 'string' ? given : null;
+    if (command === null) parseCommandLine(argv);
+    else parseCommand(command, argv);
+    return null;
   } catch (error) {
     return messageOf(error);
   }

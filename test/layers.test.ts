@@ -167,7 +167,7 @@ t.test('packages import src, which loads them in the places that assemble the pr
         "import type { AccessControl } from '../../../src/serve/access-control.js';\nimport './gate.js';",
       'packages/webhook/src/command.ts': "import { openAccessControl } from '../../secured/src/access-control.js';",
       'cli/packages.ts': loads,
-      'main.ts': loads.replace('../../', '../'),
+      'commands/table.ts': loads,
     }),
     [],
   );

@@ -1,9 +1,9 @@
+import type { Config } from '../config/config.js';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { networkInterfaces, release, version as kernelVersion } from 'node:os';
 import { Archive, archivePlace } from '../base/archive.js';
 import { messageOf } from '../base/error-message.js';
-import type { LoadedConfig } from '../config/load.js';
 import { ownVersion } from '../config/version.js';
 import type { Machine } from '../control/mode.js';
 import type { ProcessStatus } from '../observe/process-status.js';
@@ -11,8 +11,6 @@ import { METRICS_PAGE, PLAN_PAGE, STATUS_PAGE, TRAFFIC_PAGE } from '../serve/sta
 import { ask } from './ask.js';
 import { AskError } from './ask-error.js';
 import { KernelParts } from './bugreport-kernel.js';
-
-type Asked = Extract<LoadedConfig, { readonly command: 'bugreport' }>;
 
 /** Of a file of the system no more is taken. */
 const MOST_BYTES = 4 << 20;
@@ -32,7 +30,7 @@ interface Part {
  * @throws AskError when no process answers, or the file cannot be written.
  */
 export async function bugreport(
-  { config, file }: Pick<Asked, 'config' | 'file'>,
+  { config, file }: { readonly config: Config; readonly file: string },
   machine: Machine,
   write: (text: string) => Promise<void>,
 ): Promise<0 | 1> {

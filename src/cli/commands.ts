@@ -1,9 +1,10 @@
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { parseMapping } from '../base/mapping.js';
+import { printableText } from '../base/printable.js';
 import type { Sysctl } from '../base/sysctl.js';
+import type { OutputForm } from '../commands/shared-flags.js';
 import type { Config } from '../config/config.js';
-import type { OutputForm } from '../config/load.js';
 import { modeProblems, prepareMode, type Machine } from '../control/mode.js';
 import { checkNode } from '../control/node-checks.js';
 import { lookUpNode } from '../control/node-lookup.js';
@@ -31,6 +32,24 @@ export interface Output {
   readonly warnings: readonly string[];
   /** Whether all is well by it; absent or null: that is not what was asked. */
   readonly well?: boolean | null;
+}
+
+/** Where a command writes. */
+export interface OutputParts {
+  readonly log: Log;
+  readonly write: (text: string) => Promise<void>;
+}
+
+/** Writes a command's output; problems go to the log. The exit status: 0 all is well, 1 it is not, or there were errors. */
+export async function printOutput(
+  { text, errors, warnings, well }: Output,
+  { log, write }: OutputParts,
+): Promise<number> {
+  for (const warning of warnings) log.warn(warning);
+  for (const error of errors) log.error(null, error);
+  await write(printableText(text));
+  if (errors.length > 0) return text === '' && well !== undefined ? 2 : 1;
+  return well === false ? 1 : 0;
 }
 
 /** The forwarding table. */
@@ -105,9 +124,7 @@ export async function dumped(
 export async function explain(
   config: Config,
   host: Host,
-  from: string,
-  to: string,
-  output: OutputForm,
+  { from, to, output }: { readonly from: string; readonly to: string; readonly output: OutputForm },
 ): Promise<Output> {
   if (config.manifests.length === 0) {
     const query = new URLSearchParams({ from, to, output }).toString();

@@ -1,6 +1,6 @@
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import type { OutputForm } from '../config/load.js';
+import type { OutputForm } from '../commands/shared-flags.js';
 import { prepareMode, type Machine } from '../control/mode.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { readOnce } from '../control/sources.js';

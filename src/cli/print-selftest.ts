@@ -1,4 +1,4 @@
-import type { OutputForm } from '../config/load.js';
+import type { OutputForm } from '../commands/shared-flags.js';
 import { formatted } from '../serve/formatted.js';
 import { columns } from './print-services.js';
 

@@ -2,7 +2,8 @@ import { closeSync } from 'node:fs';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { printEndpoint } from '../base/endpoint-list.js';
 import { familyOf, isLoopback, parseAddress, type Family, type IPAddress } from '../base/ip.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { OutputForm } from '../commands/shared-flags.js';
+import type { Config } from '../config/config.js';
 import type { Machine } from '../control/mode.js';
 import type { ProbeAddon } from '../native/contract.js';
 import type { ProcessStatus } from '../observe/process-status.js';
@@ -41,7 +42,14 @@ import { serveSources } from './selftest-server.js';
 import { agreesWith, isLost, outcomeOf, reasonsOf } from './selftest-outcome.js';
 import { findService, readAnswer } from './services.js';
 
-type Asked = Extract<LoadedConfig, { readonly command: 'selftest' }>;
+interface Asked {
+  readonly config: Config;
+  /** Which are tried; empty: one of the test itself. */
+  readonly services: readonly string[];
+  readonly output: OutputForm | 'junit';
+  /** How long an answer is waited for. */
+  readonly seconds: number;
+}
 
 /** Packets that wait for an answer at once: each takes a thread. */
 const AT_ONCE = 3;

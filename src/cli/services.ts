@@ -1,6 +1,6 @@
 import { parseMapping } from '../base/mapping.js';
+import type { OutputForm } from '../commands/shared-flags.js';
 import type { Config } from '../config/config.js';
-import type { LoadedConfig } from '../config/load.js';
 import { formatted } from '../serve/formatted.js';
 import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/service-answers.js';
 import { ask } from './ask.js';
@@ -8,7 +8,17 @@ import { AskError } from './ask-error.js';
 import { hasProblem, printService, printServices } from './print-services.js';
 import { watch } from './watch.js';
 
-type Asked = Extract<LoadedConfig, { readonly command: 'services' }>;
+interface Asked {
+  readonly config: Pick<Config, 'statusSocket'>;
+  /** Which of them; empty: all. */
+  readonly named: string;
+  readonly output: OutputForm;
+  readonly problemsOnly: boolean;
+  /** How many; 0: all of them. */
+  readonly limit: number;
+  /** Again and again. */
+  readonly watch: boolean;
+}
 
 /** Rows in an answer. */
 const PAGE = 10_000;
@@ -20,8 +30,7 @@ const PAGE = 10_000;
  */
 export async function services(
   asked: Asked,
-  isTerminal: boolean,
-  write: (text: string) => Promise<void>,
+  { isTerminal, write }: { readonly isTerminal: boolean; readonly write: (text: string) => Promise<void> },
 ): Promise<0 | 1> {
   if (!asked.watch) {
     const { text, well } = await look(asked);

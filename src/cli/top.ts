@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseMapping } from '../base/mapping.js';
 import { CLEARED, redrawn } from '../base/redraw.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { OutputForm } from '../commands/shared-flags.js';
+import type { Config } from '../config/config.js';
 import type { ServiceTraffic } from '../observe/telemetry/service-series.js';
 import { formatted } from '../serve/formatted.js';
 import { TRAFFIC_PAGE } from '../serve/status-pages.js';
@@ -9,8 +10,20 @@ import { ask } from './ask.js';
 import { AskError } from './ask-error.js';
 import { columns } from './print-services.js';
 
-type Asked = Extract<LoadedConfig, { readonly command: 'top' }>;
-type TopOrder = 'connections' | 'bytes' | 'refused';
+interface Asked {
+  readonly config: Pick<Config, 'statusSocket'>;
+  readonly output: OutputForm;
+  /** Between two looks. */
+  readonly seconds: number;
+  /** How many tables; 0: until it is interrupted. */
+  readonly count: number;
+  readonly sort: TopOrder;
+  readonly endpoints: boolean;
+  /** Rows of each table. */
+  readonly limit: number;
+}
+
+export type TopOrder = 'connections' | 'bytes' | 'refused';
 
 /** The traffic of a Service port or of one of its endpoints, per second. */
 export interface TopRow {
@@ -36,7 +49,10 @@ interface Sample {
  *
  * @throws AskError
  */
-export async function top(asked: Asked, isTerminal: boolean, write: (text: string) => Promise<void>): Promise<0> {
+export async function top(
+  asked: Asked,
+  { isTerminal, write }: { readonly isTerminal: boolean; readonly write: (text: string) => Promise<void> },
+): Promise<0> {
   if (isTerminal) await write(CLEARED);
   let before = await take(asked);
   for (let count = 0; asked.count === 0 || count < asked.count; count++) {

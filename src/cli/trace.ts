@@ -1,5 +1,6 @@
 import { parseAddress } from '../base/ip.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { OutputForm } from '../commands/shared-flags.js';
+import type { Config } from '../config/config.js';
 import type { Machine } from '../control/mode.js';
 import { openTrace, TraceError } from '../dataplane/trace/open.js';
 import type { TracedConnection } from '../dataplane/trace/connection.js';
@@ -12,7 +13,16 @@ import { ask } from './ask.js';
 import { AskError } from './ask-error.js';
 import { printTraced, printWaiting, type TracedAndExplained } from './print-trace.js';
 
-type Asked = Extract<LoadedConfig, { readonly command: 'trace' }>;
+interface Asked {
+  readonly config: Pick<Config, 'statusSocket'>;
+  /** Empty: any sender. */
+  readonly from: string;
+  readonly to: string;
+  readonly output: OutputForm;
+  readonly seconds: number;
+  /** How many connections, of those that come within `seconds`. */
+  readonly count: number;
+}
 
 /**
  * Follows connections of a flow through the rules of this node, and compares them with the answer of the running process.

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { printableText } from '../base/printable.js';
 import { CLEARED, redrawn } from '../base/redraw.js';
+import type { Output, OutputParts } from './commands.js';
 
 const EVERY_MS = 2000;
 
@@ -20,4 +22,17 @@ export async function watch(
     await write(isTerminal ? redrawn(text) : `${text}\n`);
     await sleep(EVERY_MS);
   }
+}
+
+/** Prints what a command answers again and again; problems go to the log. */
+export async function watchOutput(
+  look: () => Promise<Output>,
+  { log, isTerminal, write }: OutputParts & { readonly isTerminal: boolean },
+): Promise<never> {
+  const answer = async (): Promise<string> => {
+    const { text, errors } = await look();
+    for (const error of errors) log.error(null, error);
+    return printableText(text);
+  };
+  return await watch(answer, isTerminal, write);
 }

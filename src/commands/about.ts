@@ -1,5 +1,14 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf } from '../base/error-message.js';
+import { mostSimilar } from '../base/similar.js';
 import { text } from '../config/flag.js';
 import type { CommandSpec } from './command.js';
+import { printCompletion, SHELLS } from './completion.js';
+import { parseGiven, refusal, type Given } from './given.js';
+import { printHelp, printOverview, printProxyFlags } from './help.js';
+import { printManPage, printProxyManPage } from './man.js';
+import { printExitStatuses, printReference } from './reference.js';
 
 const PRINTED = { 0: 'it is printed', 1: null, 2: 'there is no such command' } as const;
 
@@ -23,7 +32,7 @@ export const COMPLETION: CommandSpec = {
   name: 'completion',
   summary: 'print a completion script for a shell, or for kubectl',
   operands: 'bash|zsh|fish|kubectl',
-  words: ['bash', 'zsh', 'fish', 'kubectl'],
+  words: SHELLS,
   about: [],
   examples: [
     { line: 'source <(pointsman completion bash)', says: 'in this shell' },
@@ -56,3 +65,77 @@ export const MAN: CommandSpec = {
   proxyFlags: null,
   exits: PRINTED,
 };
+
+/** What a command about commands prints, and its exit status. */
+interface About {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: 0 | 2;
+}
+
+/** Runs one of {@link HELP}, {@link COMPLETION} and {@link MAN}. */
+export function about(spec: CommandSpec, argv: readonly string[], commands: readonly CommandSpec[]): About {
+  const given = parseGiven(spec, argv);
+  if (typeof given === 'string') return failed(refusal(given, spec).trimEnd());
+  if (given.help) return printed(printHelp(spec));
+  const [word, ...more] = given.operands;
+  if (more.length > 0) return failed(refusal(`${spec.name} takes one word`, spec).trimEnd());
+  if (spec.name === 'help') return help(commands, word);
+  return spec.name === 'completion' ? completion(commands, word) : man(commands, word, given);
+}
+
+function help(commands: readonly CommandSpec[], word: string | undefined): About {
+  if (word === undefined) return printed(printOverview(commands));
+  if (word === 'flags' || word === 'proxy') return printed(printProxyFlags());
+  if (word === 'exit-status') return printed(printExitStatuses(commands));
+  const spec = commands.find(({ name }) => name === word);
+  return spec === undefined ? unknown(commands, word) : printed(printHelp(spec));
+}
+
+function completion(commands: readonly CommandSpec[], word: string | undefined): About {
+  const shell = SHELLS.find((each) => each === word);
+  if (shell !== undefined) return printed(printCompletion(shell, commands));
+  return failed(refusal(`completion is for ${SHELLS.join(', ')}`, COMPLETION).trimEnd());
+}
+
+function man(commands: readonly CommandSpec[], word: string | undefined, given: Given): About {
+  const folder = given.text('all');
+  const output = given.text('output');
+  if (folder !== '') return writeAll(commands, folder);
+  if (output === 'markdown') return printed(printReference(commands));
+  if (output !== 'man') return failed(refusal('--output: must be man or markdown', MAN).trimEnd());
+  if (word === undefined) return printed(printProxyManPage(commands));
+  const spec = commands.find(({ name }) => name === word);
+  return spec === undefined ? unknown(commands, word) : printed(printManPage(spec));
+}
+
+function writeAll(commands: readonly CommandSpec[], folder: string): About {
+  const pages = [
+    ['pointsman', printProxyManPage(commands)],
+    ...commands.map((command) => [`pointsman-${command.name}`, printManPage(command)]),
+  ];
+  try {
+    for (const [name = '', text = ''] of pages) writeFileSync(join(folder, `${name}.1`), text);
+  } catch (error) {
+    return failed(`--all: ${messageOf(error)}`);
+  }
+  return printed('');
+}
+
+function unknown(commands: readonly CommandSpec[], word: string): About {
+  const similar = mostSimilar(
+    word,
+    commands.map(({ name }) => name),
+  );
+  return failed(
+    `there is no command ${JSON.stringify(word)}${similar === null ? '' : `; did you mean "${similar}"?`}\n\n${printOverview(commands).trimEnd()}`,
+  );
+}
+
+function printed(stdout: string): About {
+  return { stdout, stderr: '', status: 0 };
+}
+
+function failed(message: string): About {
+  return { stdout: '', stderr: `${message}\n`, status: 2 };
+}

@@ -1,9 +1,8 @@
-import type { CommandName } from '../config/command-names.js';
 import type { Flag } from '../config/flag.js';
 
 /** A command as users see it. Its help, its man page, its completion and its section in docs/commands.md are made from this. */
 export interface CommandSpec {
-  readonly name: CommandName;
+  readonly name: string;
   /** What it does, in a phrase that begins with a verb. */
   readonly summary: string;
   /** What stands behind the name; empty: flags alone. */

@@ -5,8 +5,8 @@ import { parseWords, type ParsedWords } from '../config/flags.js';
 import type { CommandSpec } from './command.js';
 import { usageLine } from './usage.js';
 
-/** What was given to a command that has only flags of its own. */
-export class Given {
+/** What was given to a command. */
+export class Given<Name extends string = string> {
   constructor(
     private readonly flags: readonly Flag[],
     private readonly words: ParsedWords,
@@ -21,17 +21,23 @@ export class Given {
   }
 
   /** Of a flag of text; what counts where it is not given. */
-  text(name: string): string {
+  text(name: Name): string {
     return this.optional(name) ?? this.flags.find((flag) => flag.name === name)?.initial ?? '';
   }
 
   /** Null: it was not given. */
-  optional(name: string): string | null {
+  optional(name: Name): string | null {
     const value = this.words.given.get(name);
     return typeof value === 'string' ? value : null;
   }
 
-  isSet(name: string): boolean {
+  /** Of a flag of numbers that counts as one where it is not given. */
+  number(name: Name): number {
+    const value = this.words.given.get(name);
+    return typeof value === 'number' ? value : 0;
+  }
+
+  isSet(name: Name): boolean {
     return this.words.given.get(name) === true;
   }
 }

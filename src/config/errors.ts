@@ -1,12 +1,10 @@
-import type { CommandName } from './command-names.js';
-
 /** What is wrong with a command line or a configuration file: every problem found, each naming its flag or field path and value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly code: ConfigErrorCode;
   readonly problems: readonly string[];
-  /** Whose flags to name beside an error in the command line; null for all others. */
-  readonly usage: UsageOf | null;
+  /** Whose flags to name beside an error in the command line, a command or `pointsman`; null for all others. */
+  readonly usage: string | null;
 
   /** A word of the command line that nothing is known of; null: there is none. */
   readonly unknown: string | null;
@@ -16,7 +14,7 @@ export class ConfigError extends Error {
     code: ConfigErrorCode,
     stage: string | null,
     problems: readonly string[],
-    usage: UsageOf | null = null,
+    usage: string | null = null,
     unknown: string | null = null,
   ) {
     super(stage === null ? joinProblems(problems) : `${stage}: ${joinProblems(problems)}`);
@@ -26,9 +24,6 @@ export class ConfigError extends Error {
     this.unknown = unknown;
   }
 }
-
-/** A command, or the program without one. */
-export type UsageOf = CommandName | 'pointsman';
 
 type ConfigErrorCode = 'CONFIG_USAGE' | 'CONFIG_READ' | 'CONFIG_DECODE' | 'CONFIG_INVALID';
 

@@ -1,30 +1,21 @@
 import { Command, CommanderError } from 'commander';
 import { printUrlText, REDACTED } from '../base/url-text.js';
-import { SUBCOMMANDS, type CommandFlagName, type Subcommand } from './command-names.js';
-import { ConfigError, invalid, type UsageOf } from './errors.js';
+import { ConfigError, invalid } from './errors.js';
 import { FLAGS, type FlagName } from './flag-table.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 import type { Flag } from './flag.js';
 
-/** The command line taken apart. */
-export interface CommandLine {
-  readonly subcommand: Subcommand | null;
-  /** What the subcommand is to work on: for explain the destination; null for the others. */
-  readonly operand: string | null;
-  /** Those of a command that works on several. */
-  readonly operands: readonly string[];
+/** Words and flags of a command line. */
+export interface ParsedWords {
   /** Help was asked for. */
   readonly help: boolean;
   /** Flags that were given, by name; of a command's own flags also what counts where they are not. */
   readonly given: ReadonlyMap<string, FlagValue>;
-}
-
-/** Words and flags of a command line. */
-export interface ParsedWords {
-  readonly help: boolean;
-  readonly given: ReadonlyMap<string, FlagValue>;
   readonly operands: readonly string[];
 }
+
+/** The command line of the proxy. */
+export type CommandLine = Omit<ParsedWords, 'operands'>;
 
 /**
  * Parses arguments of the proxy (without the program's own path) in the style of the Kubernetes components. A flag of a command is none of the proxy: a
@@ -35,7 +26,7 @@ export interface ParsedWords {
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const { help, given, operands } = parseWords(FLAGS, argv, 'pointsman');
   const rest = operands.filter((word) => word !== '');
-  if (rest.length === 0 || help) return { subcommand: null, operand: null, operands: [], help, given };
+  if (rest.length === 0 || help) return { help, given };
   const problem = `"pointsman" does not take any arguments, got ${hiddenWords(rest, FLAGS, given)}`;
   throw new ConfigError(
     'CONFIG_USAGE',
@@ -53,11 +44,12 @@ export function hiddenWords(words: readonly string[], flags: readonly Flag[], gi
   return JSON.stringify(words.map(printUrlText));
 }
 
-/** The command that is asked for, whatever flags of the proxy come before it; null: none. */
-export function subcommandOf(argv: readonly string[]): Subcommand | null {
+/** Words that are no flags of the proxy and no values of them, among which the name of a command may be. */
+export function bareWords(argv: readonly string[]): readonly string[] {
   const words = normalise(argv, FLAGS);
-  const isValue = (index: number): boolean => FLAGS.some(({ name }) => words[index - 1] === `--${name}`);
-  return SUBCOMMANDS.find((name) => words.some((word, index) => word === name && !isValue(index))) ?? null;
+  return words.filter(
+    (word, index) => !word.startsWith('-') && !FLAGS.some(({ name }) => words[index - 1] === `--${name}`),
+  );
 }
 
 /**
@@ -66,7 +58,7 @@ export function subcommandOf(argv: readonly string[]): Subcommand | null {
  * @param usageOf whose flags they are, for the error.
  * @throws ConfigError
  */
-export function parseWords(flags: readonly Flag[], argv: readonly string[], usageOf: UsageOf): ParsedWords {
+export function parseWords(flags: readonly Flag[], argv: readonly string[], usageOf: string): ParsedWords {
   const program = new Command(usageOf)
     .argument('[words...]')
     .helpOption('-h, --help')
@@ -187,13 +179,13 @@ function shown({ url }: Flag, value: FlagValue): FlagValue {
   return typeof value === 'object' ? value.map(printUrlText) : value;
 }
 
-function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usageOf: UsageOf): FlagValue {
+function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usageOf: string): FlagValue {
   const value = readFlagValue(flag.type, text, previous);
   if (!(value instanceof Refusal)) return value;
   throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${flag.name}`, text, value.detail)], usageOf);
 }
 
-function wordError({ code, message }: CommanderError, usageOf: UsageOf): ConfigError {
+function wordError({ code, message }: CommanderError, usageOf: string): ConfigError {
   // What is written behind an equals sign may be a credential.
   const flag = /'(-[^'=]*?)(?: <.*>|=.*)?'/s.exec(message)?.[1] ?? '';
   const fail = (problem: string, unknown?: string): ConfigError =>
@@ -209,7 +201,7 @@ function camelCase(name: string): string {
 }
 
 /** The text of a flag; empty when it was not given. */
-export function textFlag({ given }: CommandLine, name: FlagName | CommandFlagName): string {
+export function textFlag({ given }: CommandLine, name: FlagName): string {
   const value = given.get(name);
   return typeof value === 'string' ? value : '';
 }
@@ -220,7 +212,7 @@ export function settingOf({ given }: CommandLine, name: FlagName): string {
   return typeof value === 'string' ? value : '';
 }
 
-export function numberFlag({ given }: CommandLine, name: FlagName | CommandFlagName): number | null {
+export function numberFlag({ given }: CommandLine, name: FlagName): number | null {
   const value = given.get(name);
   return typeof value === 'number' ? value : null;
 }
@@ -230,6 +222,6 @@ export function listFlag({ given }: CommandLine, name: FlagName): readonly strin
   return typeof value === 'object' ? value : [];
 }
 
-export function isFlagSet({ given }: CommandLine, name: FlagName | CommandFlagName): boolean {
+export function isFlagSet({ given }: CommandLine, name: FlagName): boolean {
   return given.get(name) === true;
 }

@@ -8,20 +8,10 @@ import {
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { applyPlatformDefaults, inForce, unsetMode } from './effective.js';
-import type { Subcommand } from './command-names.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
-import {
-  flagSettings,
-  isFlagSet,
-  listFlag,
-  parseCommandLine,
-  textFlag,
-  type CommandLine,
-  type FlagSetting,
-} from './flags.js';
+import { flagSettings, isFlagSet, parseCommandLine, textFlag, type CommandLine, type FlagSetting } from './flags.js';
 import { readTruth } from './flag-values.js';
-import type { HostPort } from './host-port.js';
 import { describeIneffective } from './ineffective.js';
 import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
@@ -32,91 +22,18 @@ import { validateConfiguration } from './validate.js';
 import { KUBERNETES_VERSION, minorOf } from './version.js';
 import { printConfiguration } from './write.js';
 
-/** What the process was asked to do, with all that it needs for it. */
+/** What the process was asked to do without a command, with all that it needs for it. */
 export type LoadedConfig =
-  /** `of`: the command whose flags are asked for; null: the proxy itself. */
-  | { readonly command: 'help'; readonly of: Subcommand | null }
+  | { readonly command: 'help' }
   | { readonly command: 'version'; readonly format: 'short' | 'raw' }
   | ({ readonly command: 'write-config'; readonly path: string; readonly text: string } & Loaded)
-  /** `heapSnapshot`: the file to write one to; empty: none. `watch`: again and again. */
-  | ({
-      readonly command: 'status';
-      readonly output: OutputForm;
-      readonly heapSnapshot: string;
-      readonly watch: boolean;
-    } & Loaded)
-  /** `node`: whose proxy is asked, through the API server; empty: the one of this machine. `namespace`, `selector`: of the proxies' pods; empty: the usual ones. */
-  | ({
-      readonly command: 'explain';
-      readonly from: string;
-      readonly to: string;
-      readonly output: OutputForm;
-      readonly watch: boolean;
-      readonly node: string;
-      readonly context: string;
-      readonly namespace: string;
-      readonly selector: string;
-    } & Loaded)
-  /** `named`: which of them; empty: all. `limit`: how many; 0: all of them. */
-  | ({
-      readonly command: 'services';
-      readonly named: string;
-      readonly output: OutputForm;
-      readonly problemsOnly: boolean;
-      readonly limit: number;
-      readonly watch: boolean;
-    } & Loaded)
-  /** `services`: which are tried; empty: one of the test itself. `seconds`: how long an answer is waited for. */
-  | ({
-      readonly command: 'selftest';
-      readonly services: readonly string[];
-      readonly output: OutputForm | 'junit';
-      readonly seconds: number;
-    } & Loaded)
-  /** `from`: empty: any sender. `count`: how many connections, of those that come within `seconds`. */
-  | ({
-      readonly command: 'trace';
-      readonly from: string;
-      readonly to: string;
-      readonly output: OutputForm;
-      readonly seconds: number;
-      readonly count: number;
-    } & Loaded)
-  /** `seconds`: between two looks. `count`: how many tables; 0: until it is interrupted. `limit`: rows of each. */
-  | ({
-      readonly command: 'top';
-      readonly output: OutputForm;
-      readonly seconds: number;
-      readonly count: number;
-      readonly sort: 'connections' | 'bytes' | 'refused';
-      readonly endpoints: boolean;
-      readonly limit: number;
-    } & Loaded)
-  /** `file`: what is written; empty: named after node and time. `node`: as of explain; `all`: of all nodes. */
-  | ({
-      readonly command: 'bugreport';
-      readonly file: string;
-      readonly node: string;
-      readonly all: boolean;
-      readonly kubeconfig: string;
-      readonly context: string;
-      readonly namespace: string;
-      readonly selector: string;
-    } & Loaded)
-  | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
-  | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
-  | ({ readonly command: 'run' } & Loaded)
-  | ({ readonly command: 'init' | 'cleanup' | 'render' } & Loaded);
+  | ({ readonly command: 'run' | 'init' | 'cleanup' } & Loaded);
 
 /** What a configuration depends on beside what is given. */
 export interface Target {
   readonly platform: NodeJS.Platform;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
-
-/** How a command prints. */
-export type OutputForm = (typeof OUTPUT_FORMS)[number];
-export const OUTPUT_FORMS = ['text', 'table', 'wide', 'json', 'yaml'] as const;
 
 export interface Loaded {
   readonly config: Config;
@@ -135,7 +52,7 @@ export interface Loaded {
 }
 
 /**
- * TimeBudget a command line into a configuration. Nothing is printed, and nothing but `files` is read.
+ * Reads a command line without a command into a configuration. Nothing is printed, and nothing but `files` is read.
  *
  * @param argv arguments without the program's own path.
  * @param systemHostname the node's name when none is configured.
@@ -148,35 +65,43 @@ export function loadConfig(
   systemHostname?: () => string,
   target?: Target,
 ): LoadedConfig {
-  return loadLine(parseCommandLine(argv), files, ofProxy, systemHostname, target);
-}
-
-/** The same of a command line that has been parsed: that of a command. */
-export function loadLine(
-  line: CommandLine,
-  files: ConfigFiles,
-  forCommand: ReadSettings,
-  systemHostname: () => string = hostname,
-  { platform, environment }: Target = { platform: process.platform, environment: process.env },
-): LoadedConfig {
-  if (line.help) return { command: 'help', of: line.subcommand };
+  const line = parseCommandLine(argv);
+  if (line.help) return { command: 'help' };
   const version = textFlag(line, 'version');
   const isAsked = readTruth(version || 'false');
   if (isAsked === true || version === 'raw') return { command: 'version', format: version === 'raw' ? 'raw' : 'short' };
-  const reportedVersion = isAsked === false ? KUBERNETES_VERSION : overrideVersion(version);
+  const reported = isAsked === false ? KUBERNETES_VERSION : overrideVersion(version);
+  const loaded = loadLine(line, files, [], systemHostname, target, reported);
+  const path = textFlag(line, 'write-config-to');
+  if (path !== '') return { command: 'write-config', path, text: printConfiguration(loaded.document), ...loaded };
+  const command = isFlagSet(line, 'cleanup') ? 'cleanup' : isFlagSet(line, 'init-only') ? 'init' : 'run';
+  return { command, ...loaded };
+}
 
+/**
+ * Reads the configuration that a parsed command line asks for, that of a command as well.
+ *
+ * @param commandProblems what the command has against it.
+ */
+export function loadLine(
+  line: CommandLine,
+  files: ConfigFiles,
+  commandProblems: readonly string[],
+  systemHostname: () => string = hostname,
+  { platform, environment }: Target = { platform: process.platform, environment: process.env },
+  version: string = KUBERNETES_VERSION,
+): Loaded {
   const paths = { file: textFlag(line, 'config') || null, directory: textFlag(line, 'config-dir') || null };
   const source = readConfiguration(paths, files);
   const fileFlag = chooseFileFlag(paths);
   const decoded = applyFlags(source.document, line, fileFlag, platform);
 
-  const command = chooseCommand(line);
   const defaulted = applyPlatformDefaults(decoded, platform);
   const settings = readEnvironment(line, { ...decoded, mode: defaulted.mode }, files, systemHostname);
   const problems = [
-    ...validateSource(defaulted, source, platform, minorOf(reportedVersion)),
+    ...validateSource(defaulted, source, platform, minorOf(version)),
     ...settings.problems,
-    ...sourceProblems(line, command),
+    ...commandProblems,
     ...clusterCIDRProblems(line, defaulted, fileFlag),
   ];
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
@@ -192,36 +117,15 @@ export function loadLine(
     ...describeLimitations(defaulted),
     ...settings.warnings,
   ];
-  const loaded: Loaded = {
+  return {
     config,
     document,
     warnings: warnings.map((warning) => (typeof warning === 'string' ? warning : printProblem(warning))),
     remarks: warnings.filter((warning) => typeof warning !== 'string'),
-    version: reportedVersion,
+    version,
     flags: flagSettings(line),
     paths,
   };
-  return forCommand(command, line, loaded);
-}
-
-/** Of what stands without a command's name. */
-function ofProxy(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
-  if (command === 'write-config')
-    return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
-  if (command === 'run' || command === 'init' || command === 'cleanup') return { command, ...loaded };
-  throw new TypeError(`${command} is a command`);
-}
-
-/** What a command line comes to, beside the configuration. */
-type ReadSettings = (command: Command, line: CommandLine, loaded: Loaded) => LoadedConfig;
-
-export type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;
-
-function chooseCommand(line: CommandLine): Command {
-  if (textFlag(line, 'write-config-to') !== '') return 'write-config';
-  if (isFlagSet(line, 'cleanup')) return 'cleanup';
-  if (isFlagSet(line, 'init-only')) return 'init';
-  return line.subcommand ?? 'run';
 }
 
 /** Decided by what is given and not by what is found, or a first file in an empty directory would switch the flags off. */
@@ -253,13 +157,6 @@ function validateSource(
     const text = printProblem(problem);
     return ofFiles.has(text) ? attribute(problem, layers) : text;
   });
-}
-
-function sourceProblems(line: CommandLine, command: Command): string[] {
-  const isNeeded = command === 'plan' || command === 'render';
-  const isGiven = listFlag(line, 'manifests').length > 0;
-  if (isNeeded && !isGiven) return [`--manifests: Required value: ${command} reads no API server`];
-  return isGiven && textFlag(line, 'node') !== '' ? ['--node: Forbidden: --manifests are asked, not a node'] : [];
 }
 
 /** An empty list in a flag is a list of one empty prefix (behaviour FL-06); in a file it is none. */

@@ -27,9 +27,12 @@ t.test('services asks for all rows at once, and for the others where an answer h
   const list = async (limit: number): Promise<string> => {
     let text = '';
     const question = { config: { statusSocket }, named: '', problemsOnly: false, watch: false, output: 'wide', limit };
-    const status = await services(question as Parameters<typeof services>[0], false, (part) => {
-      text += part;
-      return Promise.resolve();
+    const status = await services(question as Parameters<typeof services>[0], {
+      isTerminal: false,
+      write: (part) => {
+        text += part;
+        return Promise.resolve();
+      },
     });
     t.equal(status, 0);
     return text;

@@ -19,9 +19,12 @@ async function printed(t: Test, answers: readonly Answer[], count: number): Prom
   });
   const tables: unknown[] = [];
   const asked = { command: 'top', seconds: 0, count, sort: 'connections', endpoints: false, limit: 20, output: 'json' };
-  await top({ ...asked, config: { statusSocket } } as unknown as Parameters<typeof top>[0], false, (text) => {
-    tables.push((JSON.parse(text) as readonly TopRow[]).map(({ connections }) => connections));
-    return Promise.resolve();
+  await top({ ...asked, config: { statusSocket } } as unknown as Parameters<typeof top>[0], {
+    isTerminal: false,
+    write: (text) => {
+      tables.push((JSON.parse(text) as readonly TopRow[]).map(({ connections }) => connections));
+      return Promise.resolve();
+    },
   });
   return tables;
 }

@@ -5,15 +5,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { mostSimilar } from '../../src/base/similar.js';
-import { about, helpOf } from '../../src/commands/entry.js';
+import { about as aboutCommands } from '../../src/commands/about.js';
+import { helpOf } from '../../src/commands/entry.js';
 import { flagGroups } from '../../src/commands/groups.js';
 import { flagNames } from '../../src/commands/help.js';
-import { COMMANDS } from '../../src/commands/table.js';
-import { COMMAND_NAMES } from '../../src/config/command-names.js';
+import { commandNamed, COMMAND_NAMES, COMMANDS } from '../../src/commands/table.js';
 import { FLAGS } from '../../src/config/flag-table.js';
 import { parseWords } from '../../src/config/flags.js';
 import type { Flag } from '../../src/config/flag.js';
 import { projectFile } from '../support/lab/agent.js';
+
+type Outcome = ReturnType<typeof aboutCommands>;
+
+const about = (name: 'help' | 'completion' | 'man', argv: readonly string[]): Outcome => {
+  const spec = commandNamed(name);
+  if (spec === null) throw new Error(name);
+  return aboutCommands(spec, argv, COMMANDS);
+};
 
 const printed = (command: 'help' | 'completion' | 'man', ...argv: readonly string[]): string => {
   const { stdout, stderr, status } = about(command, argv);
@@ -39,7 +47,6 @@ function valueOf({ type, value = '' }: Flag): string {
 }
 
 t.test('every command has help of at most 80 columns, with examples first, and every flag in it parses', (t) => {
-  t.same(COMMANDS.map(({ name }) => name).sort(), [...COMMAND_NAMES].sort());
   for (const command of COMMANDS) {
     const text = helpOf(command.name);
     t.equal(text, printed('help', command.name));

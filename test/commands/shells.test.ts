@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { about } from '../../src/commands/entry.js';
-import { COMMAND_NAMES } from '../../src/config/command-names.js';
+import { about, COMPLETION } from '../../src/commands/about.js';
+import { COMMAND_NAMES, COMMANDS } from '../../src/commands/table.js';
 import { needs } from '../support/needs.js';
 
 type Complete = (line: string) => readonly string[];
@@ -36,7 +36,7 @@ t.test('completion works in fish', needs('fish'), (t) => {
     rmSync(folder, { recursive: true });
   });
   const script = join(folder, 'pointsman.fish');
-  writeFileSync(script, about('completion', ['fish']).stdout);
+  writeFileSync(script, about(COMPLETION, ['fish'], COMMANDS).stdout);
   offers(t, (line) => {
     const env = { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder };
     const args = ['--no-config', '-c', 'source $argv[1]; complete -C $argv[2]', script, line];
@@ -81,7 +81,7 @@ t.test('completion works in zsh', needs('zsh'), (t) => {
   t.teardown(() => {
     rmSync(folder, { recursive: true });
   });
-  writeFileSync(join(folder, '_pointsman'), about('completion', ['zsh']).stdout);
+  writeFileSync(join(folder, '_pointsman'), about(COMPLETION, ['zsh'], COMMANDS).stdout);
   writeFileSync(join(folder, '.zshenv'), '[[ -z $ZSH_MODULES ]] || module_path=($ZSH_MODULES)\n');
   writeFileSync(join(folder, '.zshrc'), ZSHRC);
   writeFileSync(join(folder, 'type'), TYPE);

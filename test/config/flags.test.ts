@@ -1,7 +1,7 @@
 import t from 'tap';
 import { FLAGS } from '../../src/config/flag-table.js';
-import { adviceOn, parseCommand } from '../../src/commands/command-line.js';
-import { flagSettings, parseCommandLine, subcommandOf, type CommandLine } from '../../src/config/flags.js';
+import { adviceOn, commandOf, parseCommand } from '../../src/commands/command-line.js';
+import { flagSettings, parseCommandLine, type ParsedWords } from '../../src/config/flags.js';
 import { failure } from './load-from.js';
 
 t.test('flags are accepted in every spelling of pflag', (t) => {
@@ -59,9 +59,10 @@ t.test('flags are accepted in every spelling of pflag', (t) => {
   t.end();
 });
 
-function parse(argv: readonly string[]): CommandLine {
-  const command = subcommandOf(argv);
-  return command === null ? parseCommandLine(argv) : parseCommand(command, argv);
+function parse(argv: readonly string[]): ParsedWords & { readonly subcommand: string | null } {
+  const command = commandOf(argv);
+  if (command === null || command.needs === null) return { ...parseCommandLine(argv), operands: [], subcommand: null };
+  return { ...parseCommand(command, argv), subcommand: command.name };
 }
 
 t.test('subcommands take flags before and after their name', (t) => {
@@ -76,7 +77,7 @@ t.test('subcommands take flags before and after their name', (t) => {
       t.equal(line.given.get('config'), 'a');
     }
   }
-  t.equal(parse(['--from', 'node', 'explain', '10.0.0.1:80']).operand, '10.0.0.1:80');
+  t.same(parse(['--from', 'node', 'explain', '10.0.0.1:80']).operands, ['10.0.0.1:80']);
   t.equal(parse([]).subcommand, null);
   t.equal(parse(['--config', 'plan']).subcommand, null, 'a value is no subcommand');
   t.equal(parse(['--profiling', 'plan']).subcommand, 'plan', 'a switch takes no separate value');
@@ -163,7 +164,7 @@ t.test('wrong command lines give a message and the usage', (t) => {
     t.equal(error.message, problem, argv.join(' '));
     t.equal(adviceOn(error), advice, argv.join(' '));
     t.equal(error.code, 'CONFIG_USAGE');
-    t.equal(error.usage, subcommandOf(argv) ?? 'pointsman');
+    t.equal(error.usage, commandOf(argv)?.name ?? 'pointsman');
   }
   t.end();
 });

@@ -1,8 +1,8 @@
-import type { LoadedConfig, Target } from '../../src/config/load.js';
+import type { Target } from '../../src/config/load.js';
 import { ConfigError } from '../../src/config/errors.js';
 import { loadCommand } from '../support/load-command.js';
 
-export type Loaded = Extract<LoadedConfig, { readonly config: unknown }>;
+export type Loaded = Extract<ReturnType<typeof loadCommand>, { readonly config: unknown }>;
 
 export const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
@@ -14,7 +14,7 @@ export function load(
   argv: readonly string[],
   files: Readonly<Record<string, string>> = {},
   target: Target = LINUX,
-): LoadedConfig {
+): ReturnType<typeof loadCommand> {
   const missing = (call: string, path: string): Error =>
     new Error(`ENOENT: no such file or directory, ${call} '${path}'`);
   const read = (path: string): string => {

@@ -309,7 +309,7 @@ t.test('the command is derived from the command line', (t) => {
     );
   }
   t.match(load(['plan', '-h']), { command: 'help', of: 'plan' });
-  t.match(load(['-h']), { command: 'help', of: null });
+  t.same(load(['-h']), { command: 'help' });
   t.equal(load(['--init-only']).command, 'init');
   t.equal(loaded(['--init-only=false']).command, 'run');
   t.equal(load(['--init-only', '--cleanup']).command, 'cleanup');
@@ -429,16 +429,24 @@ t.test('garbage in the configuration file gives a ConfigError, nothing else', (t
 
 t.test('status, explain and the like take their arguments', (t) => {
   const status = load(['status', '-o', 'json', '--status-socket=/run/other.sock']);
-  t.match(status, { command: 'status', output: 'json', config: { statusSocket: '/run/other.sock', kubernetes: {} } });
+  t.match(status, {
+    command: 'status',
+    given: { output: 'json' },
+    config: { statusSocket: '/run/other.sock', kubernetes: {} },
+  });
   const to = '[fd00::1]:80/TCP';
-  t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
-  t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json', node: '' });
+  t.match(load(['explain', to]), {
+    command: 'explain',
+    given: { from: 'external', output: 'text' },
+    operands: [to],
+  });
+  t.match(load(['--from=node', 'explain', '--output=json', to]), {
+    given: { from: 'node', output: 'json', node: '' },
+    operands: [to],
+  });
   const there = ['--node=worker-1', '--kubeconfig=admin.conf', '--context=prod', '--namespace=net', '-l', 'app=proxy'];
   t.match(load(['explain', ...there, to]), {
-    node: 'worker-1',
-    context: 'prod',
-    namespace: 'net',
-    selector: 'app=proxy',
+    given: { node: 'worker-1', context: 'prod', namespace: 'net', selector: 'app=proxy' },
     config: { kubernetes: { kubeconfig: 'admin.conf' } },
   });
   t.throws(
@@ -451,7 +459,7 @@ t.test('status, explain and the like take their arguments', (t) => {
   t.same(failure(() => load(['status', `--status-socket=${path(100)}`])).problems, [
     `--status-socket: Invalid value: "${path(100)}": must have at most 99 bytes`,
   ]);
-  t.match(load(['status', '-o', 'yaml']), { output: 'yaml' });
+  t.match(load(['status', '-o', 'yaml']), { given: { output: 'yaml' } });
   t.same(failure(() => load(['status', '-o', 'xml'])).problems, [
     '--output: Invalid value: "xml": must be one of text, json, yaml',
   ]);

@@ -65,9 +65,8 @@ export const ROWS: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 /** Bounds without a row, by the reason. A file alone stands for all of its bounds. */
 export const WITHOUT_ROW: Readonly<Record<string, readonly string[]>> = {
   'the range of a field, or what a flag takes': [
-    'src/commands/command-line.ts LIMIT',
+    'src/commands/process-commands.ts LIMIT',
     'src/config/checks.ts MAX_IPVS_TIMEOUT',
-    'src/config/command-settings.ts MOST',
     'src/config/environment.ts MOST_RETRY_SECONDS',
     'src/plan/balance.ts MOST_SCHEDULED',
     'src/sources/translate/balance.ts MOST_SECONDS',

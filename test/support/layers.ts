@@ -52,7 +52,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
   serve: ['base', 'config', 'plan', 'record', 'observe', 'control']
     .map(values)
     .concat(['state', 'sources', 'dataplane', 'host/host', 'native/contract'].map(types)),
-  commands: ['base', 'config'].map(values),
+  commands: ['base', 'config', 'cli'].map(values).concat(['control/mode', 'host/host', 'observe/log'].map(types)),
   cli: [values('')],
   main: [values('')],
   'packages/check': ['base', 'commands', 'config', 'state', 'plan', 'sources'].map(values),
@@ -69,7 +69,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
 };
 
 /** What of the trunk loads packages, each by import() where it is asked for. */
-const PACKAGE_LOADERS = ['main', 'cli/packages'];
+const PACKAGE_LOADERS = ['cli/packages', 'commands/table', 'commands/process-commands'];
 
 const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
