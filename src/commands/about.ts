@@ -67,7 +67,7 @@ export const MAN: CommandSpec = {
 };
 
 /** What a command about commands prints, and its exit status. */
-interface About {
+export interface About {
   readonly stdout: string;
   readonly stderr: string;
   readonly status: 0 | 2;
@@ -132,10 +132,10 @@ function unknown(commands: readonly CommandSpec[], word: string): About {
   );
 }
 
-function printed(stdout: string): About {
+export function printed(stdout: string): About {
   return { stdout, stderr: '', status: 0 };
 }
 
-function failed(message: string): About {
+export function failed(message: string): About {
   return { stdout: '', stderr: `${message}\n`, status: 2 };
 }

@@ -5,6 +5,7 @@ import type { Command, OwnCommand, Terminal } from './definition.js';
 import { NODES } from './nodes.js';
 import { DIFF, DUMP, PLAN, RENDER } from './plan-commands.js';
 import { BUGREPORT, EXPLAIN, SELFTEST, SERVICES, STATUS, TOP, TRACE, UI } from './process-commands.js';
+import { VERSION, version } from './version.js';
 import { WEBHOOK } from './webhook.js';
 
 /** Every command, what asks a process first. */
@@ -38,6 +39,7 @@ export const COMMANDS: readonly Command[] = [
   ...[HELP, COMPLETION, MAN].map((spec) =>
     own(spec, async (argv, terminal) => await print(about(spec, argv, COMMANDS), terminal)),
   ),
+  own(VERSION, async (argv, terminal) => await print(version(argv), terminal)),
 ];
 export const PROXY_COMMANDS = COMMANDS.filter((command) => command.needs !== null);
 export const COMMAND_NAMES = COMMANDS.map(({ name }) => name);
