@@ -162,7 +162,7 @@ async function rulesOf(proxy: Proxy): Promise<readonly string[]> {
       .replace(/\b(pick|external(?:-local)?)-\d+(?:-\d+)?\b/g, '$1-N')
       .replace(/\bnumgen random mod \d+\b/g, 'numgen random mod N')
       .replace(/\[\d+:\d+\]|^# .*$|^\s*(?:elements = \{ )?|(?:,| \})?$/g, '')
-      .replace(/\b0x[\da-f]{8} \. |^\s*\d+ \. (?=(?:tcp|udp|sctp) \. )/, 'SLOT . ')
+      .replace(/\b0x[\da-f]{8} \. |^\d+ \. /, 'SLOT . ')
       .replace(/\b20\d\d\d\b/g, 'MARKER'),
   );
   // Where mode ipvs waits for connections to the laboratory's own endpoint to end.
