@@ -14,7 +14,7 @@ import { isDatagramKey, isNodePortKey, namespaceOf, serviceOf } from '../plan/fr
 import { endpointsFromLoopback, pickEndpoint } from '../plan/from-loopback.js';
 import type { ServiceEndpoint } from '../plan/known-departures.js';
 import type { FrontendKey, FrontendPlan, ObjectKey } from '../plan/types.js';
-import { RelayedConnections, type RelayedConnectionsOptions } from './relayed-connections.js';
+import { KEEP_ALIVE, RelayedConnections, type RelayedConnectionsOptions } from './relayed-connections.js';
 
 /** Listeners, and those that a namespace has in any case; both families together. */
 export const MAX_LISTENERS = 1024;
@@ -180,7 +180,7 @@ export class NodePortListeners implements LoopbackConnections {
       );
       return;
     }
-    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true, keepAlive: true });
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, ...KEEP_ALIVE });
     listener.server = server;
     server.on('connection', (client) => {
       client.on('error', () => undefined);

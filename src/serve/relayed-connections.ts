@@ -6,8 +6,8 @@ import type { Relay, RelayAddon, RelayEnd } from '../native/contract.js';
 
 /** As in kube-proxy; the attempt is not repeated. */
 const DIAL_MS = 5000;
-/** As Go's connections have it. */
-const KEEP_ALIVE_MS = 15_000;
+/** For both sides; as Go's connections have it. */
+export const KEEP_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 
 export interface RelayedConnectionsOptions {
   readonly clock: Clock;
@@ -17,10 +17,8 @@ export interface RelayedConnectionsOptions {
 
 /** A connection of a client, and the one to an endpoint that was made for it. */
 interface Connection {
-  readonly client: Socket;
-  readonly backend: Socket;
-  /** Its number in the relay, which has its sockets; null: both are Node's. */
-  relayed: number | null;
+  /** Both of Node's; or its number in the relay, which has them. */
+  sockets: readonly [client: Socket, backend: Socket] | number;
   /** It is being reset. */
   isEnding: boolean;
   readonly onClosed: () => void;
@@ -43,25 +41,24 @@ export class RelayedConnections {
    */
   connect(client: Socket, to: { readonly host: string; readonly port: number }, onClosed: () => void): () => void {
     const { clock } = this.options;
-    const backend = connect({ ...to, allowHalfOpen: true, noDelay: true, keepAlive: true });
+    const backend = connect({ ...to, allowHalfOpen: true, ...KEEP_ALIVE });
     // Node would begin to read when it is connected.
     backend.pause();
-    client.setKeepAlive(true, KEEP_ALIVE_MS);
-    const connection: Connection = { client, backend, relayed: null, isEnding: false, onClosed };
+    const sockets = [client, backend] as const;
+    const connection: Connection = { sockets, isEnding: false, onClosed };
     const end = (): void => {
       this.end(connection);
     };
     const cancelDial = clock.callAt(clock.now() + DIAL_MS, end);
     backend.on('error', () => undefined);
     backend.on('connect', () => {
-      backend.setKeepAlive(true, KEEP_ALIVE_MS);
       this.handOver(connection);
     });
-    let open = 2;
-    for (const socket of [client, backend])
+    let open = sockets.length;
+    for (const socket of sockets)
       socket.on('close', () => {
         cancelDial();
-        if (connection.relayed !== null) return;
+        if (typeof connection.sockets === 'number') return;
         end();
         if (--open === 0) onClosed();
       });
@@ -75,20 +72,21 @@ export class RelayedConnections {
 
   /** The relay has descriptors of the same sockets, so nothing is sent when Node closes its own. Node has no way to give a socket away. */
   private handOver(connection: Connection): void {
-    const { client, backend } = connection;
+    const { sockets } = connection;
+    if (typeof sockets === 'number') return;
     this.relay ??= this.options.relay().relayOpen((ends) => {
       this.takeEnds(ends);
     });
-    const [one, other] = [descriptorOf(client), descriptorOf(backend)];
+    const [one = null, other = null] = sockets.map(descriptorOf);
     const carried = one === null || other === null ? 'EBADF' : this.relay.carry(one, other);
     if (typeof carried === 'string') {
       this.report(carried);
       this.end(connection);
       return;
     }
-    connection.relayed = carried;
+    connection.sockets = carried;
     this.relayed.set(carried, connection);
-    for (const socket of [client, backend]) socket.destroy();
+    for (const socket of sockets) socket.destroy();
   }
 
   private takeEnds(ends: readonly RelayEnd[]): void {
@@ -104,12 +102,12 @@ export class RelayedConnections {
   private end(connection: Connection): void {
     if (connection.isEnding) return;
     connection.isEnding = true;
-    const { relayed, client, backend } = connection;
-    if (relayed !== null) {
-      this.relay?.end(relayed);
+    const { sockets } = connection;
+    if (typeof sockets === 'number') {
+      this.relay?.end(sockets);
       return;
     }
-    for (const socket of [client, backend]) {
+    for (const socket of sockets) {
       if (socket.connecting) socket.destroy();
       else if (!socket.destroyed) socket.resetAndDestroy();
     }
