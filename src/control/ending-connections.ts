@@ -7,7 +7,7 @@ import { endingFlows, recordsOf, type EndingFlows } from '../dataplane/conntrack
 import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
-import type { CycleObserver } from '../observe/cycle-observer.js';
+import type { CycleObservers } from '../observe/cycle-observer.js';
 import type { LoopbackConnections } from './loopback.js';
 import { Departures, type ResetSettings } from '../plan/departures.js';
 import { MOST_DEPARTURES, NAMESPACE_DEPARTURES, type Departure, type Overflow } from '../plan/known-departures.js';
@@ -48,7 +48,7 @@ interface EndingConnectionsParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** How many clients may be asked in a second. */
   readonly challenges: TokenBucket;
-  readonly observers: Pick<CycleObserver, 'connectionsReset'>;
+  readonly observers: Pick<CycleObservers, 'notify'>;
   readonly log: Log;
   readonly clock: Clock;
   /** The time has come for a further {@link EndingConnections.proceed}. */
@@ -274,7 +274,7 @@ export class EndingConnections {
       connections: this.reset.connections + connections,
       endpoints: this.reset.endpoints + endpoints.size,
     };
-    observers.connectionsReset?.({
+    observers.notify('connectionsReset', {
       family: table.family,
       connections,
       endpoints: [...endpoints].map(unpackAddress).sort(),

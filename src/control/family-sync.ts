@@ -145,9 +145,9 @@ export class FamilySync {
     this.parts.loopback.sync(table, change);
     const startedAt = clock.now();
     const end = (full: boolean, result: SyncResult, counts: boolean): void => {
-      observers.syncEnded({ family, full, seconds: (clock.now() - startedAt) / 1000, result, counts });
+      observers.notify('syncEnded', { family, full, seconds: (clock.now() - startedAt) / 1000, result, counts });
     };
-    observers.syncBegan(family, full);
+    observers.notify('syncBegan', family, full);
     try {
       const report = await observers.during('apply', family, () => dataplane.apply(table, change, { full }));
       this.flows.addPending(report.flows);
@@ -203,7 +203,7 @@ export class FamilySync {
     );
     const isFirst = report.full && !this.complete;
     this.complete ||= report.full;
-    observers.acknowledged({ report, changes, table, ...times, isFirst, newProblems });
+    observers.notify('acknowledged', { report, changes, table, ...times, isFirst, newProblems });
   }
 
   /** @param dueAt when the dataplane wants to be called again; null: when something changed. */

@@ -79,12 +79,12 @@ export class ForeignChanges {
       // What it says is about rules that go.
       if (sync.dataplane !== dataplane) return;
       if (different) drift.suspect(family, null);
-      observers.audited(family, different ? 'different' : 'intact');
+      observers.notify('audited', family, different ? 'different' : 'intact');
       const auditMs = Math.round((clock.now() - startedAt) * 1000) / 1000;
       log.info(4, 'audited', { family, different, auditMs });
     } catch (error) {
       if (sync.dataplane !== dataplane) return;
-      observers.audited(family, 'failed');
+      observers.notify('audited', family, 'failed');
       log.info(2, 'audit failed', { family, error: String(error) });
     }
   }

@@ -207,7 +207,7 @@ export class StaleFlows {
     const endedAt = clock.now();
     this.restsUntil = startedAt + (endedAt - startedAt) / SHARE;
     const { flows: listed, deleted } = report;
-    observers.flowsChecked({ family: table.family, listed, deleted, seconds: (endedAt - startedAt) / 1000 });
+    observers.notify('flowsChecked', { family: table.family, listed, deleted, seconds: (endedAt - startedAt) / 1000 });
     return !this.reportErrors(report.errors);
   }
 

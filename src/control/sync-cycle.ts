@@ -153,7 +153,12 @@ export class SyncCycle {
     const { ready } = store.snapshot;
     health.onsets.note('unsynced', store.snapshot.unsynced);
     progress.committed(edits, ready, receivedAt);
-    observers.committed({ edits, receivedAt, ready, families: progress.families.map(({ family }) => family) });
+    observers.notify('committed', {
+      edits,
+      receivedAt,
+      ready,
+      families: progress.families.map(({ family }) => family),
+    });
     for (const family of this.families) family.committed(edits);
     this.noteEligibility();
     this.changed(receivedAt);
@@ -177,7 +182,7 @@ export class SyncCycle {
   follow(settings: CycleSettings): void {
     this.settings = settings;
     this.planner.setSettings(settings);
-    this.parts.observers.reconfigured();
+    this.parts.observers.notify('reconfigured');
     this.noteEligibility();
   }
 
@@ -212,7 +217,7 @@ export class SyncCycle {
   async run({ full }: RunRequest): Promise<void> {
     if (this.stopped || !this.isNodeKnown()) return;
     const { observers } = this.parts;
-    observers.runBegan(full);
+    observers.notify('runBegan', full);
     let failure: unknown = null;
     try {
       const planned = this.planning.plan();
@@ -220,7 +225,7 @@ export class SyncCycle {
       const isPlanned = planned instanceof Promise ? await planned : planned;
       if (isPlanned === null) return;
       this.planned();
-      observers.planned();
+      observers.notify('planned');
       const { settings, mode } = this;
       if (full) this.foreign.watch(mode.watch, this.families);
       const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
@@ -238,7 +243,7 @@ export class SyncCycle {
       failure = error;
       throw error;
     } finally {
-      observers.runEnded(failure);
+      observers.notify('runEnded', failure);
     }
   }
 
@@ -261,7 +266,7 @@ export class SyncCycle {
     const { store, progress, observers } = this.parts;
     if (!this.isNodeKnown()) return null;
     progress.take();
-    for (const { family } of this.families) observers.took(family);
+    for (const { family } of this.families) observers.notify('took', family);
     // What a mode begins with is whole: it may be all that forwards.
     const isDivided = this.families.every(({ isComplete }) => isComplete);
     const most = isDivided ? MOST_ENTRIES : Infinity;
@@ -275,7 +280,7 @@ export class SyncCycle {
     this.comeBack();
     for (const { table, family } of this.families) {
       health.planned(table);
-      if (table.deferred.size > 0) observers.deferred(family, table.deferred);
+      if (table.deferred.size > 0) observers.notify('deferred', family, table.deferred);
     }
     if (progress.deferred.size > 0) loop.proceed();
   }
@@ -327,7 +332,7 @@ export class SyncCycle {
   private suspected(family: Family, process: string | null): void {
     const { health, observers } = this.parts;
     health.drifted(family, process);
-    observers.externalChange(family, process);
+    observers.notify('externalChange', family, process);
   }
 
   private settleDrift({ family, history }: FamilySync, startedAt: number, report: SyncReport | null): void {
@@ -338,7 +343,7 @@ export class SyncCycle {
       const process = health.drift().find((drift) => drift.family === family)?.process ?? null;
       const seconds = settledMs === null ? null : settledMs / 1000;
       if (differences > 0) history.repairedIn(seconds);
-      observers.repaired({ family, process, differences, what: report?.repairs[0] ?? null, seconds });
+      observers.notify('repaired', { family, process, differences, what: report?.repairs[0] ?? null, seconds });
     }
     const compared = report?.full === true || settledMs !== null;
     if (compared && !this.drift.suspects(family)) health.repaired(family);

@@ -108,8 +108,11 @@ export interface CycleObserver {
   during?<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T>;
 }
 
+/** What observers are notified of. */
+type Notification = Exclude<keyof CycleObserver, 'during'>;
+
 /** All observers as one. */
-export class CycleObservers implements Required<CycleObserver> {
+export class CycleObservers {
   private readonly observers: CycleObserver[];
 
   constructor(...observers: readonly CycleObserver[]) {
@@ -121,66 +124,15 @@ export class CycleObservers implements Required<CycleObserver> {
     this.observers.push(...observers);
   }
 
-  committed(commit: Commit): void {
-    for (const each of this.observers) each.committed?.(commit);
+  /** Notifies those that have a method of this name. */
+  notify<Name extends Notification>(name: Name, ...about: Parameters<Required<CycleObserver>[Name]>): void {
+    for (const each of this.observers) {
+      const observe = each[name] as ((...about: unknown[]) => void) | undefined;
+      observe?.apply(each, about);
+    }
   }
 
-  reconfigured(): void {
-    for (const each of this.observers) each.reconfigured?.();
-  }
-
-  runBegan(full: boolean): void {
-    for (const each of this.observers) each.runBegan?.(full);
-  }
-
-  took(family: Family): void {
-    for (const each of this.observers) each.took?.(family);
-  }
-
-  deferred(family: Family, services: ReadonlySet<ObjectKey>): void {
-    for (const each of this.observers) each.deferred?.(family, services);
-  }
-
-  planned(): void {
-    for (const each of this.observers) each.planned?.();
-  }
-
-  syncBegan(family: Family, suspected: boolean): void {
-    for (const each of this.observers) each.syncBegan?.(family, suspected);
-  }
-
-  acknowledged(sync: AcknowledgedSync): void {
-    for (const each of this.observers) each.acknowledged?.(sync);
-  }
-
-  flowsChecked(search: FlowSearch): void {
-    for (const each of this.observers) each.flowsChecked?.(search);
-  }
-
-  syncEnded(sync: EndedSync): void {
-    for (const each of this.observers) each.syncEnded?.(sync);
-  }
-
-  runEnded(error: unknown): void {
-    for (const each of this.observers) each.runEnded?.(error);
-  }
-
-  connectionsReset(reset: ResetConnections): void {
-    for (const each of this.observers) each.connectionsReset?.(reset);
-  }
-
-  externalChange(family: Family, process: string | null): void {
-    for (const each of this.observers) each.externalChange?.(family, process);
-  }
-
-  repaired(change: RepairedChange): void {
-    for (const each of this.observers) each.repaired?.(change);
-  }
-
-  audited(family: Family, result: 'intact' | 'different' | 'failed'): void {
-    for (const each of this.observers) each.audited?.(family, result);
-  }
-
+  /** Has all observers do the work, each around those before it. */
   during<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T> {
     let all = work;
     for (const each of this.observers) {

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { CycleObservers } from '../../src/observe/cycle-observer.js';
 import type { IPAddress } from '../../src/base/ip.js';
 import type { LocalDetection } from '../../src/base/local-detection.js';
 import { TokenBucket } from '../../src/base/token-bucket.js';
@@ -93,7 +94,7 @@ class Scene {
       loopback: NO_LOOPBACK,
       localAddresses: () => [],
       challenges: new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => this.clock.now()),
-      observers: { connectionsReset: ({ connections }) => (this.counted += connections) },
+      observers: new CycleObservers({ connectionsReset: ({ connections }) => (this.counted += connections) }),
       log: this.log,
       clock: this.clock,
       onDue: () => {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import t from 'tap';
+import { CycleObservers } from '../../src/observe/cycle-observer.js';
 import { addressFromBytes } from '../../src/base/ip.js';
 import { TokenBucket } from '../../src/base/token-bucket.js';
 import { CHALLENGES, EndingConnections } from '../../src/control/ending-connections.js';
@@ -184,12 +185,12 @@ t.test('one removed endpoint among 262,144 flows costs little', async (t) => {
       conntrackChallenge: () => Promise.resolve({ sent: 0, failure: null }),
     },
     challenges: new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => clock.now()),
-    observers: {
+    observers: new CycleObservers({
       connectionsReset: ({ connections }) => {
         watch.lap();
         reset += connections;
       },
-    },
+    }),
     onDue: () => {
       ending.proceed(dataplane);
     },

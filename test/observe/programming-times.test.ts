@@ -85,9 +85,9 @@ t.test('several observers wrap the work of a sync, which runs once', async (t) =
   });
   const all = new CycleObservers(observer('a'), {});
   all.add(observer('b'));
-  all.reconfigured();
-  all.took('IPv6');
-  all.planned();
+  all.notify('reconfigured');
+  all.notify('took', 'IPv6');
+  all.notify('planned');
   t.equal(await all.during('audit', 'IPv4', () => Promise.resolve(received.push('work'))), 7);
   t.same(received, [
     ...['reconfigured', 'took IPv6'].flatMap((what) => [`a ${what}`, `b ${what}`]),
