@@ -283,7 +283,7 @@ t.test('import cycles are found, in a folder and between folders', (t) => {
 
 /** What Debian's smallest installation has of what tests start in a laboratory, the README names, or test/support/programs.ts gets. */
 const PROGRAMS_OF_LABS =
-  /^(?:cat|grep|sh|sleep|tar|unshare|node|python3|conntrack|curl|ip|ipset|ip6?tables(?:-nft|-legacy)?(?:-restore|-save)?|nft)$/;
+  /^(?:cat|env|grep|sh|sleep|tar|unshare|node|python3|conntrack|curl|ip|ipset|ip6?tables(?:-nft|-legacy)?(?:-restore|-save)?|nft)$/;
 
 t.test('tests start no program in a laboratory that a fresh machine lacks', (t) => {
   const started = /\blab\.(?:output|run|spawn)\(\s*[^,()]+,\s*\[\s*'([\w.-]+)'/g;
