@@ -109,7 +109,7 @@ async function runProxy(loaded: Loaded, argv: readonly string[]): Promise<number
   return await runAsService(addon.service, toEnd);
 }
 
-/** What the proxy does once where a flag asks for it. */
+/** A run of the proxy that a flag asks for, which ends by itself. */
 async function runOnce(command: 'cleanup' | 'init', loaded: Loaded): Promise<number> {
   const { config, version } = loaded;
   const log = await openLog(loaded, false);

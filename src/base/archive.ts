@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { TAR_END, tarBlocks, type ArchivedFile } from './tar.js';
 
-/** What an archive is written to. */
+/** The file or stream that an archive is written to. */
 interface Target {
   append(bytes: Uint8Array): Promise<unknown>;
   close(): Promise<void>;
@@ -11,13 +11,13 @@ interface Target {
 }
 
 /**
- * Where an archive goes: a path; null: to standard output.
+ * Where an archive about something goes: a path; null: to standard output.
  *
- * @param file a path, or `-`; empty: to standard output, but to a file of this name where that is a terminal.
+ * @param file a path, or `-`; empty: to standard output, but where that is a terminal to a file named after subject and time.
  */
-export function archivePlace(file: string, name: string): string | null {
+export function archivePlace(file: string, subject: string, now: Date): string | null {
   if (file === '-' || (file === '' && !process.stdout.isTTY)) return null;
-  return file === '' ? name : file;
+  return file === '' ? `pointsman-${subject}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz` : file;
 }
 
 /** A compressed archive that is written as its files come, for its owner alone. What has been added is not in memory any more. */

@@ -36,8 +36,8 @@ export async function bugreport(
 ): Promise<0 | 1> {
   const status = JSON.parse((await ask(config.statusSocket, `${STATUS_PAGE}?output=json`)).text) as ProcessStatus;
   const now = new Date();
-  const folder = `pointsman-${status.node.slice(0, 40)}`;
-  const place = archivePlace(file, `${folder}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz`);
+  const subject = status.node.slice(0, 40);
+  const place = archivePlace(file, subject, now);
   const where = place ?? 'standard output';
   // Before anything is read, which takes seconds. Not over a file that is there.
   const archive = await stored(where, () => Archive.create(place === null ? null : resolve(place), now));
@@ -52,7 +52,7 @@ export async function bugreport(
       '',
     ].join('\n');
     const named = [{ name: 'README', text: about }, ...files].map(({ name, text }) => ({
-      name: `${folder}/${name}`,
+      name: `pointsman-${subject}/${name}`,
       content: Buffer.from(text),
     }));
     await stored(where, () => archive.add(named));

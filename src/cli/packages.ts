@@ -2,7 +2,7 @@ import type { HostPort } from '../config/host-port.js';
 import type { AccessControl, AccessControlParts } from '../serve/access-control.js';
 import type { OpenPage, OpenPageParts } from '../serve/page.js';
 
-/** What the process asks of `packages/`, each a bundle of its own that is read when it is first asked for. Commands load theirs in `commands`. */
+/** Packages that the process asks, each a bundle of its own that is read when it is first asked for. Commands load theirs in `commands`. */
 
 export async function openAccessControl(
   parts: AccessControlParts,

@@ -66,7 +66,7 @@ export const MAN: CommandSpec = {
   exits: PRINTED,
 };
 
-/** What a command about commands prints, and its exit status. */
+/** The output and the exit status of a command about commands. */
 export interface About {
   readonly stdout: string;
   readonly stderr: string;

@@ -77,7 +77,7 @@ export function adviceOn({ usage, unknown }: ConfigError): string | null {
   return similar === null ? null : `Did you mean --${similar}?`;
 }
 
-/** What is wrong with the manifests that a command is to read. */
+/** Faults of the manifests that a command is to read. */
 export function manifestsProblems({ name, needs }: ProxyCommand, { given }: ParsedWords): readonly string[] {
   const manifests = given.get('manifests');
   const isGiven = typeof manifests === 'object' && manifests.length > 0;

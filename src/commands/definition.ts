@@ -40,7 +40,7 @@ export interface Terminal {
   readonly handleSignals: typeof handleSignals;
 }
 
-/** What commands need of the program. */
+/** The parts of the program that commands need. */
 export interface CommandParts extends Terminal {
   readonly log: Logger;
   readonly machine: () => Promise<Machine>;

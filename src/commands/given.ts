@@ -5,7 +5,7 @@ import { parseWords, type ParsedWords } from '../config/flags.js';
 import type { CommandSpec } from './command.js';
 import { usageLine } from './usage.js';
 
-/** What was given to a command. */
+/** The flags and words that a command was given. */
 export class Given<Name extends string = string> {
   constructor(
     private readonly flags: readonly Flag[],
@@ -31,7 +31,7 @@ export class Given<Name extends string = string> {
     return typeof value === 'string' ? value : null;
   }
 
-  /** Of a flag of numbers that counts as one where it is not given. */
+  /** The value of a flag of numbers, or its default. */
   number(name: Name): number {
     const value = this.words.given.get(name);
     return typeof value === 'number' ? value : 0;

@@ -8,10 +8,7 @@ import { proxyCommand } from './definition.js';
 import type { Given } from './given.js';
 import { OUTPUT, readOutput, type OutputForm } from './shared-flags.js';
 
-/** The same of what is listed. */
 const LISTED = { ...OUTPUT, value: 'table|wide|json|yaml', initial: 'table' } as const;
-
-/** The same of what is tested. */
 const TESTED = { ...OUTPUT, value: 'table|json|yaml|junit', initial: 'table' } as const;
 
 const SECONDS = int('seconds', 'timeout of an answer, 1 to 60', '2');

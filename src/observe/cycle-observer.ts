@@ -108,7 +108,7 @@ export interface CycleObserver {
   during?<T>(kind: KernelWork, family: Family, work: () => Promise<T>): Promise<T>;
 }
 
-/** What observers are notified of. */
+/** Notifications of observers, by name. */
 type Notification = Exclude<keyof CycleObserver, 'during'>;
 
 /** All observers as one. */

@@ -86,7 +86,7 @@ interface NodeReport {
 export async function bugreportOf(asked: ReportedNodes, { write, complain }: Terminal): Promise<0 | 1 | 2> {
   const now = new Date();
   const subject = asked.node === '' ? 'all-nodes' : folderOf(asked.node);
-  const path = archivePlace(asked.file, `pointsman-${subject}-${now.toISOString().replace(/[:.]/g, '-')}.tar.gz`);
+  const path = archivePlace(asked.file, subject, now);
   try {
     const lines = await reportInto(path, asked, now);
     const said = [`${path ?? 'standard output'}:`, ...lines.texts.map((line) => `  ${line}`)];
